@@ -75,7 +75,7 @@ const atOnce = async (all: ReadonlyArray<string>, call: (key: string) => Promise
 }
 
 const clear = async () => {
-  await pool.query("truncate deletion_tasks, deletions, deletion_arrivals, invoices, invoice_lines")
+  await pool.query("truncate deletion_tasks, deletions, deletions_unsettled, invoices, invoice_lines")
   await boss.deleteAllJobs(queue)
   await pool.query("delete from graphile_worker._private_jobs")
 }
@@ -125,7 +125,7 @@ const contenders: Readonly<Record<string, Contender>> = {
   "this service": {
     add: (key, isLater) => (isLater ? later : now).runPromise(Scheduler.use((of) => of.schedule(delivery(key)))),
     work: async () => {
-      const worker = now.runFork(Worker.run(Worker.optionsFor(connections)))
+      const worker = now.runFork(Worker.run(Worker.slotsFor(connections)))
       await untilDone()
       await now.runPromise(Fiber.interrupt(worker))
     }

@@ -55,13 +55,13 @@ const kinds = {
   "an intake killed with -9": ({ intakes }: Fleet) => signal(intakes, "SIGKILL"),
   "a worker killed with -9": ({ workers }: Fleet) => signal(workers, "SIGKILL"),
   "a worker told to stop": ({ workers }: Fleet) => signal(workers, "SIGTERM"),
-  "a worker paused past its lease": ({ workers }: Fleet) => signal(workers, "SIGSTOP", "SIGCONT"),
+  "a worker paused past its grace": ({ workers }: Fleet) => signal(workers, "SIGSTOP", "SIGCONT"),
   "Postgres stopped immediately": ({ postgres }: Fleet) => outage(postgres)
 }
 export type Kind = keyof typeof kinds
 
 const frequent = ["an intake killed with -9", "a worker killed with -9", "Postgres stopped immediately"] as const
-const rare = ["a worker told to stop", "a worker paused past its lease"] as const
+const rare = ["a worker told to stop", "a worker paused past its grace"] as const
 
 /** Lets one thing after another happen, without end, and keeps count. What has begun to happen is not interrupted. */
 export const reign = (fleet: Fleet, count: (kind: Kind) => Effect.Effect<void>) =>

@@ -4,7 +4,7 @@
 begin;
 delete from organizations where organization_id = :'organization';
 delete from deletion_tasks where organization_id = :'organization';
-delete from deletion_arrivals where organization_id = :'organization';
+delete from deletions_unsettled where organization_id = :'organization';
 delete from deletions where organization_id = :'organization';
 insert into audit_log (organization_id, actor, source, action, target, result)
   values (:'organization', current_user, 'psql', 'organization.delete', :'organization', 'deleted');

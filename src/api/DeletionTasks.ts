@@ -1,5 +1,5 @@
 /** The deletion tasks of an organization: the intake schedules them (IntakeApi.ts), and their sender reads the outcomes. */
-import { Effect, Record, Schema } from "effect"
+import { Effect, Record, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Errors from "./Errors.ts"
 import { annotations } from "./openapi/Document.ts"
@@ -9,7 +9,7 @@ import { organization, searchFields } from "./records/Requests.ts"
 
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead", "cancelled"]).annotate({
   description:
-    "`scheduled`: waits for its due time or its next attempt. `running`: claimed by a worker. `completed`: has run; `outcome` counts the deletions. `dead`: every attempt failed; nothing is deleted until an operator replays it. `cancelled`: cancelled by an operator; never runs."
+    "`scheduled`: waits for its due time or its next attempt. `running`: started by a worker. `completed`: has run; `outcome` counts the deletions. `dead`: every attempt failed; what is not deleted waits for an operator to replay it. `cancelled`: cancelled by an operator; never runs."
 })
 export type State = typeof State.Type
 
@@ -17,21 +17,24 @@ export type State = typeof State.Type
 const exampleKey = "demo-delivery-1"
 const exampleId = "81b8ad4e-04b1-5faa-8a32-d5097856a418"
 
+const number = (description: string, example = 1) =>
+  Schema.Int.annotate({ description, examples: [example] }).check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
+
 const count = (description: string, example = 0) =>
-  Schema.Int.annotate({ description, examples: [example] })
-    .check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
-    .pipe(Schema.withConstructorDefault(Effect.succeed(0)))
+  number(description, example).pipe(Schema.withConstructorDefault(Effect.succeed(0)))
 
 const reasons = {
   invoices: {
     not_found: "The organization had no such invoice; it is deleted on arrival, while it is `remembered`.",
     clinic_mismatch: "`clinic_id` is neither the home nor the servicing clinic of the invoice.",
-    client_mismatch: "`client_id` is not the client of the invoice."
+    client_mismatch: "`client_id` is not the client of the invoice.",
+    failed: "The database refused to mark the invoice, or one of its lines."
   },
   invoice_lines: {
     not_found: "The organization had no such line; it is deleted on arrival, while it is `remembered`.",
     invoice_mismatch: "`invoice_id` is not the invoice of the line.",
-    clinic_mismatch: "`clinic_id` is not the clinic of the line."
+    clinic_mismatch: "`clinic_id` is not the clinic of the line.",
+    failed: "The database refused to mark the line."
   }
 } as const
 
@@ -39,11 +42,13 @@ const reasons = {
 export const Outcome = Schema.Struct({
   invoices: Schema.Struct({
     deleted: count("Invoices that were deleted.", 1),
-    ...Record.map(reasons.invoices, (reason) => count(reason))
+    ...Record.map(Struct.omit(reasons.invoices, ["failed"]), (reason) => count(reason)),
+    failed: Schema.optionalKey(number(`${reasons.invoices.failed} Absent if there is none.`))
   }),
   invoice_lines: Schema.Struct({
     deleted: count("Lines that an item names, and that were deleted.", 1),
-    ...Record.map(reasons.invoice_lines, (reason) => count(reason))
+    ...Record.map(Struct.omit(reasons.invoice_lines, ["failed"]), (reason) => count(reason)),
+    failed: Schema.optionalKey(number(`${reasons.invoice_lines.failed} Absent if there is none.`))
   }),
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
@@ -75,7 +80,7 @@ export const DeletionTask = Schema.Struct({
   invoices_count: count("The number of invoices in the delivery, including duplicates.", 1),
   invoice_lines_count: count("The number of invoice lines in the delivery, including duplicates.", 1),
   outcome: Schema.NullOr(Outcome).annotate({
-    description: "Counts of deleted and skipped items. Null until the task is completed."
+    description: "Counts of deleted and skipped items. Null until the task has run."
   }),
   remembered: count(
     "The number of items that were not found and are deleted when their records arrive, if their other ids match. Drops to 0 when they arrive, expire (after 90 days, unless the operator sets another time) or are undone by an operator."

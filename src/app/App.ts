@@ -16,7 +16,7 @@ import * as Probes from "../operations/Probes.ts"
 import { Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../intake/Signatures.ts"
-import * as Settling from "../deletions/Settling.ts"
+import { Sweep } from "../deletions/Sweep.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
@@ -71,8 +71,9 @@ const watchChanges = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => 
 
 /** The worker over the task database, by the size of its pool. */
 const workerOf = (retention?: Duration.Duration) => {
-  const worker = Effect.map(TaskDatabase, ({ connections }) => Worker.layer(Worker.optionsFor(connections)))
-  return Layer.mergeAll(Layer.unwrap(worker), Settling.layer, Worker.layerRetention(retention))
+  const worker = Effect.map(TaskDatabase, ({ connections }) => Worker.layer(Worker.slotsFor(connections)))
+  const sweep = Layer.effectDiscard(Effect.flatMap(Sweep, ({ run }) => Effect.forkScoped(run)))
+  return Layer.mergeAll(Layer.unwrap(worker), sweep, Worker.layerRetention(retention)).pipe(Layer.provide(Sweep.layer))
 }
 
 /**
@@ -179,7 +180,7 @@ const layersOf = (settings: Settings) => {
       background: Layer.empty
     },
     worker: {
-      services: Layer.merge(scheduler, ChangeClock.layer),
+      services: Layer.mergeAll(scheduler, ChangeClock.layer, Sweep.layer),
       routes: Layer.empty,
       background: Layer.merge(changes, Layer.provide(workerOf(taskRetention), scheduler))
     }

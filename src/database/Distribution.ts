@@ -66,7 +66,7 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
   ...records,
   "deletion_tasks",
   "deletions",
-  "deletion_arrivals",
+  "deletions_unsettled",
   "intake_secrets",
   "audit_log"
 ]
@@ -75,13 +75,7 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
 export const references: ReadonlyArray<string> = ["api_keys", "migrations"]
 
 /** The tables that stay on this server: those of the order of changes, which a distributed database lacks. */
-export const local: ReadonlyArray<string> = [
-  "change_feeds",
-  "change_marks",
-  "change_times",
-  "removals",
-  "deletion_settler"
-]
+export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "change_times", "removals"]
 
 /** The table that the others are kept with. */
 const anchor = "organizations"
@@ -164,7 +158,10 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
       "join_words",
       "trimmed",
       "invoice_verdict",
-      "line_verdict"
+      "line_verdict",
+      "deletion_key",
+      "invoice_deleted",
+      "line_deleted"
     ]
     yield* sql`
       select create_distributed_function(oid::regprocedure) from pg_proc

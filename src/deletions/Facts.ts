@@ -1,17 +1,25 @@
 /**
  * The facts of deletions as operators see them: by id, by task, and undone. A fact that is undone deletes no row from then
  * on. The worker takes the marks of its rows back as it sets them: at once, and again as the transactions that were open at
- * the undoing end (see Settling.ts). The command line and the operators' pages call this.
+ * the undoing end (see Sweep.ts). The command line and the operators' pages call this.
  */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { State } from "../api/DeletionTasks.ts"
-import { type Kind, kinds } from "./Marks.ts"
+import { type Kind, kinds, unsettle } from "./Marks.ts"
 import * as Tasks from "./OperatorTasks.ts"
 
-export const verdicts = ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"] as const
+export const verdicts = [
+  "deleted",
+  "failed",
+  "not_found",
+  "forgotten",
+  "clinic_mismatch",
+  "client_mismatch",
+  "invoice_mismatch"
+] as const
 export type Verdict = (typeof verdicts)[number]
 
 /** A fact: an item of a task, and what became of it. Times are ISO 8601 in UTC. */
@@ -33,8 +41,10 @@ export type Fact = typeof Fact.Type
 const columns = `d.organization_id, d.task_id, d.kind, d.id, d.verdict, ${isoTime("d.deleted_at")},
   ${isoTime("d.undone_at")}, d.clinic_id, d.client_id, d.invoice_id`
 
-const hasId = (sql: Database, id: string) =>
-  sql`hashtextextended(d.id, 0) = hashtextextended(${id}, 0) and d.id = ${id}`
+/** The facts of an id in some organizations. */
+const hasId = (sql: Database, organizations: ReadonlyArray<string>, id: string) =>
+  sql`deletion_key(d.organization_id, d.id) in (select deletion_key(o, ${id}) from unnest(${organizations}::text[]) o)
+    and d.id = ${id}`
 
 export type FactFilter = Readonly<Record<"organization" | "id", string | undefined>> & {
   readonly verdict: Verdict | undefined
@@ -43,17 +53,13 @@ export type FactFilter = Readonly<Record<"organization" | "id", string | undefin
 /** The newest facts of a filter. An id is searched in an organization, or in registered ones. */
 export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: FactFilter, limit: number) {
   const sql = yield* TaskDatabase
-  const isOwned =
-    organization !== undefined
-      ? sql`d.organization_id = ${organization}`
-      : id === undefined
-        ? sql`true`
-        : // Both columns of the index of ids.
-          sql`d.organization_id = any (${yield* Tasks.searched}::text[])`
+  const isOwned = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
+  const isNamed =
+    id === undefined ? sql`true` : hasId(sql, organization === undefined ? yield* Tasks.searched : [organization], id)
   return yield* rowsOf(Fact)(
     sql`
     select ${sql.literal(columns)} from deletions d
-    where ${isOwned} and ${id === undefined ? sql`true` : hasId(sql, id)}
+    where ${isOwned} and ${isNamed}
       and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
     order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`
       .unprepared
@@ -88,7 +94,7 @@ const isTarget = (sql: Database, target: Target) => {
     "task" in target
       ? // An id that is no UUID is that of no task.
         sql`d.task_id = ${Uuid.validate(target.task) ? target.task : null}`
-      : sql`d.kind = ${target.kind} and ${hasId(sql, target.id)}`
+      : sql`d.kind = ${target.kind} and ${hasId(sql, [target.organization], target.id)}`
   return sql`d.organization_id = ${target.organization} and ${named}
     and d.undone_at is null and (d.holds or d.verdict = 'not_found')`
 }
@@ -105,13 +111,10 @@ export const countUndoable = Effect.fnUntraced(function* (target: Target) {
 /** Undoes facts, and returns their number. Not on its own: see Commands.ts. */
 export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
   const sql = yield* TaskDatabase
-  // Of the database, and distinct: a task that is being settled is noted again.
-  const [now = ""] = yield* textsOf(sql`select clock_timestamp()::text as text`)
   const undone = yield* textsOf(sql`
-    update deletions d set undone_at = ${now}::timestamptz where ${isTarget(sql, target)} returning d.task_id as text`)
-  yield* sql`
-    update deletion_tasks set unsettled_since = ${now}::timestamptz
-    where organization_id = ${target.organization} and id = any (${[...new Set(undone)]}::uuid[])`
+    update deletions d set undone_at = clock_timestamp() where ${isTarget(sql, target)} returning d.task_id as text`)
+  const { organization } = target
+  yield* Effect.forEach(new Set(undone), (taskId) => unsettle(sql, { organization, taskId }), { discard: true })
   return undone.length
 })
 

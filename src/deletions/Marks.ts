@@ -1,164 +1,202 @@
 /**
- * The marks of the rows that facts of deletions name: set, set again with the time of a change, and taken back. Parts of the
- * statements of Deletion.ts.
+ * The marks of rows that facts name. A statement changes at most 1,000 rows of a table, so that it holds them for a second at
+ * most; it skips those that others hold, so that nobody waits. The views `deletion_rows` and `deletion_work` say which rows.
  */
+import { Array, Effect, Number, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { rowsOf } from "../database/Columns.ts"
+import type { Database } from "../database/Database.ts"
+import { inTransaction, reasonOf } from "../database/SqlFailure.ts"
+import { failureKind } from "./Retries.ts"
 
-/** The parts of a statement that depend on the organizations of its tasks. */
-export interface Owner {
-  /** The SQL of tasks, rows of `organization_id` and `id`, from the first two parameters. */
-  readonly tasks: string
-  /** The SQL of the organization of a row of an alias. */
-  readonly idIn: (alias: string) => string
-  /** True where Citus finds the server of a statement by `idIn`, and knows rows by their keys alone. */
-  readonly isRouted: boolean
-}
+export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+export type TaskId = typeof TaskId.Type
 
 export const kinds = ["invoice", "line"] as const
 export type Kind = (typeof kinds)[number]
 
-const tables = { invoice: "invoices", line: "invoice_lines" } as const
+/** The tables whose rows are marked: lines after their invoice, which another task may hold, so that both have one time. */
+export const tables = ["invoices", "invoice_lines"] as const
+export type Table = (typeof tables)[number]
 
-/**
- * The SQL of the facts of the row `task`. Only the primary key has this order: a plan that was made while there were few
- * facts could otherwise keep reading all of an organization.
- */
-export const factsOf = (idIn: Owner["idIn"], condition: string) => `
-  select * from deletions d where d.organization_id = ${idIn("task")} and d.task_id = task.id and ${condition}
-  order by d.organization_id, d.task_id, d.kind, d.item offset 0`
+/** A row to be changed, and the time of its deletion; null if its mark is to be taken away. */
+const Row = Schema.Struct({
+  table: Schema.Literals(tables),
+  id: Schema.String,
+  deletedAt: Schema.NullOr(Schema.String)
+})
+export type Row = typeof Row.Type
 
-/**
- * The SQL of the rows `t` of a table whose `id` or `invoice` is `value`, in the organization of the alias `of`. They are the
- * first in the order of one index; with any other, a guessed ninth of the table would be sorted. With `=`, statistics of a time
- * when each organization had one row make a scan of the whole organization as cheap as a look-up.
- */
-export const lookUp = (
-  { idIn, isRouted }: Owner,
-  table: string,
-  id: "id" | "invoice",
-  [of, value]: readonly [of: string, value: string],
-  { columns = "t.*", lock = "" } = {}
-) => `
-  select ${columns} from ${table} t
-  where ${isRouted ? `t.organization_id = ${idIn(of)} and ` : ""}t.${id} is not null
-    and (t.organization_id, t.${id}) >= (${idIn(of)}, ${value}) and (t.organization_id, t.${id}) <= (${idIn(of)}, ${value})
-  order by t.organization_id, t.${id} ${lock === "" ? "fetch first 1 rows with ties" : `limit 1 ${lock}`}`
-
-/** The rows of a kind that facts of tasks name, with each fact as `d`: `condition` is about both. */
-export const named = (kind: Kind, owner: Owner, condition: string) => {
-  const { idIn, tasks } = owner
-  const ofItems = `
-    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    cross join lateral (${factsOf(idIn, `d.kind = '${kind}'`)}) d
-    cross join lateral (${lookUp(owner, tables[kind], "id", ["d", "d.id"])}) t
-    where ${condition}`
-  if (kind === "invoice") return ofItems
-  return `${ofItems}
-    union all
-    select t.organization_id, t.id, d.deleted_at from (${tasks}) task
-    cross join lateral (${factsOf(idIn, "d.kind = 'invoice'")}) d
-    cross join lateral (${lookUp(owner, "invoice_lines", "invoice", ["d", "d.id"])}) t
-    where ${condition}`
+/** A row that the database did not change, though nobody holds it. */
+export interface Refused {
+  readonly row: Row
+  readonly reason: string
 }
 
+/** The rows of a statement at most: the triggers of a row take up to a millisecond. */
+export const mostRows = 1000
+
+const rows = rowsOf(Row)
+const changes = rowsOf(Schema.Struct({ id: Schema.String, isChanged: Schema.Boolean }))
+
 /**
- * Changes the marks of rows that nobody holds, of all or of as many as `bound` says. A locked row is found by its place, which
- * needs no index; tables that inherit from this one have the same places. A row that has changed since the statement began has
- * another place, and is left.
+ * Settings of a transaction that marks rows. It looks rows up by their ids, however few or many the planner takes them for;
+ * without the index by invoice, as in a first load, it reads the lines once. It keeps nobody waiting when its process is
+ * paused. A mark has an `updated_at` of its own.
  */
-const changing = (kind: Kind, owner: Owner, rows: string, now: string, marks: string, bound = "") => `
-  with named as materialized (
-    select organization_id, id, min(deleted_at) as deleted_at from (${rows}) n group by 1, 2 order by 1, 2
-  ),
-  free as materialized (
-    select t.organization_id, t.id, t.place,
-      case when t.is_deleted then t.deleted_at else named.deleted_at end as deleted_at,
-      case when now() >= t.updated_at then now()
-        else least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00') end as updated_at
-    from named
-    cross join lateral (${lookUp(owner, tables[kind], "id", ["named", "named.id"], {
-      columns: owner.isRouted ? "t.*, 1 as place" : "t.*, t.ctid as place",
-      lock: "for no key update skip locked"
-    })}) t
-    where ${now} ${bound}
+export const settings = (sql: Database) => sql`
+  select set_config('lock_timeout', '500ms', true), set_config('idle_in_transaction_session_timeout', '1s', true),
+    set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
+    set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+    set_config('enable_hashjoin', case when to_regclass('invoice_lines_search_invoice') is null then 'on' else 'off' end, true),
+    set_config('plan_cache_mode', 'force_generic_plan', true), set_config('practice_data.keep_times', 'on', true)`
+
+/** Runs statements in a transaction with these settings. */
+export const inMarking = <A, E>(sql: Database, statements: Effect.Effect<A, E>) =>
+  inTransaction(sql, Effect.andThen(settings(sql), statements))
+
+/** Notes that the facts of a task are to be applied again as open transactions end: see Sweep.ts. */
+export const unsettle = (sql: Database, { organization, taskId }: TaskId) =>
+  sql`insert into deletions_unsettled (organization_id, task_id) values (${organization}, ${taskId})`
+
+/**
+ * The rows that a task deletes, and has not deleted yet: they may have been deleted before, by others. `isNext`: without the
+ * lines of invoices that are not deleted yet.
+ */
+export const named = (sql: Database, { organization, taskId }: TaskId, isNext: boolean) =>
+  rows(sql`
+    select distinct table_name as table, coalesce(line, invoice) as id, deleted_at::text as "deletedAt" from deletion_rows
+    where organization_id = ${organization} and task_id = ${taskId}::uuid and holds and undone_at is null
+      and ${isNext ? sql`is_next` : sql`true`} and (not is_deleted or row_deleted_at is distinct from deleted_at)`)
+
+/** The rows of a table that are to be marked, or whose mark is to be taken away, as the facts of a task are now. */
+const left = (sql: Database, { organization, taskId }: TaskId, table: Table) =>
+  rows(sql`
+    select distinct table_name as table, coalesce(line, invoice) as id, case when to_mark then deleted_at::text end as "deletedAt"
+    from deletion_work
+    where organization_id = ${organization} and task_id = ${taskId}::uuid and table_name = ${table} and (to_mark or to_unmark)`)
+
+/** Marks rows of a table, or takes their marks away. A row that was deleted before keeps its first time. */
+const update = (
+  sql: Database,
+  organization: string,
+  [{ deletedAt, table }]: Array.NonEmptyReadonlyArray<Row>,
+  ids: ReadonlyArray<string>
+) =>
+  changes(sql`
+    with free as materialized (
+      select id from ${sql(table)} where organization_id = ${organization} and id = any (${ids}::text[])
+      for no key update skip locked
+    ),
+    changed as (
+      update ${sql(table)} t set
+        is_deleted = ${deletedAt !== null},
+        deleted_at = case when t.is_deleted and ${deletedAt !== null} then t.deleted_at else ${deletedAt}::timestamptz end,
+        updated_at = greatest(
+          now(), least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
+        )
+      from free where t.organization_id = ${organization} and t.id = free.id
+      returning t.id
+    )
+    select free.id, changed.id is not null as "isChanged" from free left join changed on changed.id = free.id`)
+
+/** The rows that were not changed: the number that others hold, and those that the database refused. */
+export interface Unchanged {
+  readonly locked: number
+  readonly refused: ReadonlyArray<Refused>
+}
+
+export const unchanged: Unchanged = { locked: 0, refused: [] }
+
+export const together = (parts: ReadonlyArray<Unchanged>): Unchanged => ({
+  locked: Number.sumAll(parts.map(({ locked }) => locked)),
+  refused: parts.flatMap(({ refused }) => refused)
+})
+
+/** Rows by statement: of one table, all to be marked or all to be unmarked. */
+const byStatement = (all: ReadonlyArray<Row>) =>
+  Object.values(Array.groupBy(all, ({ deletedAt, table }) => `${table} ${deletedAt}`)).flatMap((same) =>
+    Array.chunksOf(same, mostRows)
   )
-  update ${tables[kind]} t set ${marks} from free
-  where t.organization_id = ${owner.idIn("free")} and t.id = free.id ${owner.isRouted ? "" : "and t.ctid = free.place"}`
 
-/**
- * The SQL of a fact `d` that holds for a row whose invoice is deleted, or is not there. Otherwise others hold the invoice: were
- * its lines marked before, another task could give it another time.
- */
-const holds = (kind: Kind, owner: Owner) =>
-  `d.holds and d.undone_at is null${
-    kind === "invoice"
-      ? ""
-      : ` and (d.kind = 'line' or coalesce((
-        ${lookUp(owner, "invoices", "id", ["d", "d.id"], { columns: "t.is_deleted" })}
-      ), true))`
-  }`
-
-export const isDue = (kind: Kind, owner: Owner) => `${holds(kind, owner)} and not t.is_deleted`
-
-export const mark = (kind: Kind, owner: Owner, bound: string) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, isDue(kind, owner)),
-    "not t.is_deleted",
-    "is_deleted = true, deleted_at = free.deleted_at",
-    bound
-  )
-
-/**
- * Marks rows as `mark` does. Rows that were deleted before keep their first time, and are changed once more: in a session
- * that keeps its times, since an UPDATE of a time alone is otherwise no change.
- */
-export const markAgain = (kind: Kind, owner: Owner) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, `${holds(kind, owner)} and (not t.is_deleted or t.deleted_at is distinct from d.deleted_at)`),
-    "(not t.is_deleted or t.deleted_at is distinct from named.deleted_at)",
-    "is_deleted = true, deleted_at = free.deleted_at, updated_at = free.updated_at"
-  )
-
-/**
- * The SQL of the existence of a fact `f` about the row `t`. Each id is looked up by itself: the planner would join a condition
- * with `or` by comparing each row with each fact. The comparison of two columns leaves the index of ids, as in `lookUp`.
- */
-const hasFact = (kind: Kind, { idIn, isRouted }: Owner, condition: string) => {
-  const isNamed = (id: string, by: Kind) => {
-    const key = "(hashtextextended(f.id, 0), f.organization_id)"
-    const value = `(hashtextextended(${id}, 0), ${idIn("t")})`
-    return `exists (
-    select from (
-      select f.* from deletions f
-      where ${isRouted ? `f.organization_id = ${idIn("t")} and ` : ""}${key} >= ${value} and ${key} <= ${value}
-      order by hashtextextended(f.id, 0), f.organization_id fetch first 1 rows with ties
-    ) f where f.id = ${id} and f.kind = '${by}' and ${condition}
-  )`
+/** Changes rows of a table. A trigger may drop the change of one that nobody holds. */
+const changeSome = Effect.fnUntraced(function* (
+  sql: Database,
+  organization: string,
+  some: Array.NonEmptyReadonlyArray<Row>
+): Effect.fn.Return<Unchanged, SqlError> {
+  const ids = some.map(({ id }) => id)
+  const changed = yield* update(sql, organization, some, ids)
+  const dropped = new Set(changed.flatMap(({ id, isChanged }) => (isChanged ? [] : [id])))
+  return {
+    locked: some.length - changed.length,
+    refused: some
+      .filter(({ id }) => dropped.has(id))
+      .map((row) => ({ row, reason: "A trigger dropped the change of a row" }))
   }
-  const own = isNamed("t.id", kind)
-  return kind === "invoice" ? own : `(${own} or ${isNamed("t.invoice", "invoice")})`
+})
+
+/** Changes rows of a table, and finds those that the database refuses by halving. */
+const bisect = (
+  sql: Database,
+  organization: string,
+  some: Array.NonEmptyReadonlyArray<Row>
+): Effect.Effect<Unchanged, SqlError> =>
+  Effect.catchIf(inTransaction(sql, changeSome(sql, organization, some)), isRefused, (error) => {
+    if (some.length === 1) return Effect.succeed({ locked: 0, refused: [{ row: some[0], reason: reasonOf(error) }] })
+    const halves = Array.chunksOf(some, Math.ceil(some.length / 2))
+    return Effect.map(
+      Effect.forEach(halves, (half) => bisect(sql, organization, half)),
+      together
+    )
+  })
+
+const isRefused = (error: SqlError) => failureKind(error) === "permanent"
+
+/**
+ * Changes rows in a transaction of its own, by statements that get the change of rows. If the database refuses one, all is
+ * done again, and the rows of each statement are halved until those that it refuses are found.
+ */
+export const changing = <A, R>(
+  sql: Database,
+  organization: string,
+  statements: (change: (all: ReadonlyArray<Row>) => Effect.Effect<Unchanged, SqlError>) => Effect.Effect<A, SqlError, R>
+) => {
+  const changeBy = (some: typeof changeSome) => (all: ReadonlyArray<Row>) =>
+    Effect.map(
+      Effect.forEach(byStatement(all), (part) => some(sql, organization, part)),
+      together
+    )
+  return Effect.catchIf(statements(changeBy(changeSome)), isRefused, () => statements(changeBy(bisect)))
 }
 
 /**
- * The SQL of a row `t` with the mark of a fact that was undone, while no other fact holds. A mark of another time is the
- * loader's. The fact need not be one of the task: the mark stays when the first of two facts about a row is undone.
+ * Judges the facts of a task whose row has come, by its mark if it has that of the fact. If a fact deletes from now on, a
+ * writer of a line of its invoice may not have seen it, so the task is settled once more.
  */
-const isUndone = (kind: Kind, owner: Owner) =>
-  `t.is_deleted and ${hasFact(kind, owner, "f.undone_at is not null and f.deleted_at = t.deleted_at")}
-    and not ${hasFact(kind, owner, "f.undone_at is null and f.holds")}`
+export const judge = Effect.fnUntraced(function* (sql: Database, task: TaskId) {
+  const { organization, taskId } = task
+  const judged = yield* sql`
+    update deletions d set verdict = w.verdict
+    from (
+      select kind, item, max(case when is_deleted and row_deleted_at = deleted_at then 'deleted' else fits end) as verdict
+      from deletion_work where organization_id = ${organization} and task_id = ${taskId}::uuid and to_judge
+      group by kind, item
+    ) w
+    where d.organization_id = ${organization} and d.task_id = ${taskId}::uuid and d.kind = w.kind and d.item = w.item
+    returning 1`
+  if (judged.length > 0) yield* unsettle(sql, task)
+})
 
-export const isToUnmark = (kind: Kind, owner: Owner) => `d.undone_at is not null and ${isUndone(kind, owner)}`
-
-/** Takes back the marks of facts that were undone. */
-export const unmark = (kind: Kind, owner: Owner, bound: string) =>
-  changing(
-    kind,
-    owner,
-    named(kind, owner, isToUnmark(kind, owner)),
-    isUndone(kind, owner),
-    "is_deleted = false, deleted_at = null",
-    bound
-  )
+/** Applies the facts of a task to the rows that are there. Returns the number of rows that are left: others hold or refuse them. */
+export const apply = Effect.fnUntraced(function* (sql: Database, task: TaskId) {
+  yield* inMarking(sql, judge(sql, task))
+  let count = 0
+  for (const table of tables) {
+    for (const some of byStatement(yield* inMarking(sql, left(sql, task, table)))) {
+      const { locked, refused } = yield* changing(sql, task.organization, (change) => inMarking(sql, change(some)))
+      count += locked + refused.length
+    }
+  }
+  return count
+})

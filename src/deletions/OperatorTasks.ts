@@ -8,7 +8,6 @@ import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
 import { taskIdOf } from "./Delivery.ts"
-import { byOrganization } from "./WorkerTasks.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -18,7 +17,7 @@ export const Task = Schema.Struct({
   state: State,
   received_at: Schema.String,
   scheduled_for: Schema.String,
-  /** The time at which it runs, or the end of its lease. */
+  /** The time at which it runs. */
   due_at: Schema.NullOr(Schema.String),
   started_at: Schema.NullOr(Schema.String),
   finished_at: Schema.NullOr(Schema.String),
@@ -33,12 +32,14 @@ export const Task = Schema.Struct({
 })
 export type Task = typeof Task.Type
 
-const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished_at", "unsettled_since"].map((name) =>
+const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished_at"].map((name) =>
   isoTime(`t.${name}`)
 )
 
-const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.join(", ")}, t.attempts,
-  left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count, t.trace_parent`
+const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.join(", ")}, t.attempts, (
+    select ${isoTime("u.since")} from deletions_unsettled u
+    where u.organization_id = t.organization_id and u.task_id = t.id order by u.since limit 1
+  ) as unsettled_since, left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count, t.trace_parent`
 
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
@@ -194,7 +195,9 @@ export const countDead = (filter: DeadFilter) => Effect.map(dead(filter, mostCou
 
 /** Replays the dead tasks of a filter, at most so many, and returns their number. */
 export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter, most: number) {
-  const replayed = yield* Effect.forEach(byOrganization(yield* dead(filter, most)), (some) =>
+  // An organization may have the name of a property of every object.
+  const byOrganization = Array.groupBy(yield* dead(filter, most), ({ organization }) => `=${organization}`)
+  const replayed = yield* Effect.forEach(Object.values(byOrganization), (some) =>
     revive(
       some[0].organization,
       some.map(({ id }) => id)
@@ -203,14 +206,14 @@ export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadF
   return Number.sumAll(replayed)
 })
 
-/** The open and dead tasks. A count above `mostCounted` means that there are more. Times are ISO 8601 in UTC. */
+/** The open and dead tasks, the first of each. Times are ISO 8601 in UTC. */
 export const TaskCounts = Schema.Struct({
   scheduled: Schema.Int,
   running: Schema.Int,
   dead: Schema.Int,
-  /** The earliest time at which a task is due or its lease ends. */
+  /** The earliest time at which a task is due. */
   oldest_due_at: Schema.NullOr(Schema.String),
-  /** The earliest deletion or undoing for which open transactions may bring rows. */
+  /** The first deletion or undoing for which open transactions may bring rows. */
   unsettled_since: Schema.NullOr(Schema.String),
   now: Schema.String
 })
@@ -242,32 +245,31 @@ export const lastDay = (sql: Database) =>
       group by date_trunc('hour', finished_at) order by 1`)
   )
 
-const counted = (state: State, order: string) =>
-  `(select count(*)::integer as tasks from (
-     select 1 from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}
-   ) t) ${state}`
-
-const oldest = (state: State, since: string) =>
-  `(select min(due_at) as due_at from deletion_tasks where state = '${state}' and due_at >= ${since}::timestamptz) oldest_${state}`
-
-/** The earliest time since another at which a task is due or its lease ends, as SQL. Reads two partial indexes. */
-export const earliestDue = (since: string) => `select least(oldest_scheduled.due_at, oldest_running.due_at) as due_at
-  from ${oldest("scheduled", since)} cross join ${oldest("running", since)}`
-
-/** Counts tasks in the partial index of each state. */
+/** Counts tasks in the order of two partial indexes. */
 export const counts = (sql: Database) =>
   Effect.flatMap(
-    rowsOf(TaskCounts)(
-      sql.unsafe(`
-        select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
-          ${isoTime("earliest.oldest_due_at")}, ${isoTime("unsettled.unsettled_since")}, ${isoTime("clock.now")}
-        from ${counted("scheduled", "due_at")} cross join ${counted("running", "due_at")}
-        cross join ${counted("dead", "finished_at, organization_id, id")}
-        cross join (select due_at as oldest_due_at from (${earliestDue("'-infinity'")}) due) earliest
-        cross join (
-          select min(unsettled_since) as unsettled_since from deletion_tasks where unsettled_since is not null
-        ) unsettled
-        cross join (select clock_timestamp() as now) clock`)
-    ),
+    rowsOf(TaskCounts)(sql`
+      select open.scheduled, open.running, dead.dead, ${sql.literal(isoTime("open.oldest_due_at"))},
+        ${sql.literal(isoTime("unsettled.unsettled_since"))}, ${sql.literal(isoTime("clock.now"))}
+      from (
+        select count(*) filter (where state = 'scheduled')::integer as scheduled,
+          count(*) filter (where state = 'running')::integer as running, min(due_at) as oldest_due_at
+        from (
+          select state, due_at from deletion_tasks where state in ('scheduled', 'running')
+          order by due_at limit ${sql.literal(`${mostCounted + 1}`)}
+        ) first
+      ) open
+      cross join (
+        select count(*)::integer as dead from (
+          select from deletion_tasks where state = 'dead'
+          order by finished_at, organization_id, id limit ${sql.literal(`${mostCounted + 1}`)}
+        ) first
+      ) dead
+      cross join (
+        select min(since) as unsettled_since from (
+          select since from deletions_unsettled order by written_by, organization_id, id limit 1
+        ) first
+      ) unsettled
+      cross join (select clock_timestamp() as now) clock`),
     ([row]) => (row === undefined ? Effect.die("A count has a row") : Effect.succeed(row))
   )

@@ -1,122 +1,87 @@
-/**
- * The worker: a fiber that claims tasks when they are due and runs them.
- *
- * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
- */
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Predicate, Result, Schedule } from "effect"
+/** The worker: fibers that each take a task that is due, and run it. */
+import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../process/Loop.ts"
+import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
-import { Scheduler, type SchedulerUnavailable, TaskFailed } from "./Scheduler.ts"
-import * as Task from "./WorkerTasks.ts"
+import { Scheduler, TaskFailed } from "./Scheduler.ts"
+import { type Claim, type Due, stopped } from "./WorkerTasks.ts"
 
-export interface Options {
-  /** The number of due tasks to claim at once. */
-  readonly batch: number
-  /** The number of transactions at once. */
-  readonly concurrency: number
-  readonly lease: Duration.Duration
-}
+/** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
+const look = { tasks: 256, lasts: 500_000_000n }
+
+/** The time between looks for a due task while there is none. */
+const idle = Duration.millis(200)
+
+/** The fibers of a worker over a pool of connections, of which it leaves two to the intake and to its own short statements. */
+export const slotsFor = (poolSize: number) => Math.max(1, poolSize - 2)
 
 /**
- * The options of a worker over a pool of connections, of which it leaves two to the intake, to claims and to
- * heartbeats. The tasks of a worker that dies expire 0.75 to 0.9 seconds later.
+ * The tasks that are to be run next, in turns of their organizations. Since tasks may take long, an organization takes another
+ * slot only while it has fewer than are free.
  */
-export const optionsFor = (poolSize: number): Options => ({
-  batch: 64,
-  concurrency: Math.max(1, poolSize - 2),
-  lease: Duration.millis(900)
+const makeQueue = Effect.fnUntraced(function* (slots: number) {
+  const { due } = yield* Scheduler
+  const mutex = yield* Semaphore.make(1)
+  const running = new Set<Due>()
+  let waiting: Array<Due> = []
+  let lookAt = 0n
+
+  const isRunning = (task: Due) =>
+    [...running].some(({ organization, taskId }) => taskId === task.taskId && organization === task.organization)
+  const mayRun = (task: Due) =>
+    [...running].filter(({ organization }) => organization === task.organization).length < slots - running.size
+
+  const next = Effect.gen(function* () {
+    const now = yield* Clock.monotonicTimeNanos
+    if (now >= lookAt) {
+      waiting = (yield* due(look.tasks)).filter((task) => !isRunning(task))
+      lookAt = now + (waiting.length > 0 ? look.lasts : Duration.toNanosUnsafe(idle))
+    }
+    const index = waiting.findIndex(mayRun)
+    const [task] = index < 0 ? [] : waiting.splice(index, 1)
+    if (task !== undefined) running.add(task)
+    return task
+  })
+
+  /** Takes a task and runs it. False if there is none. `run` says whether it was this worker that ran it. */
+  return Effect.fnUntraced(function* <E>(run: (task: Due) => Effect.Effect<boolean, E>) {
+    const task = yield* mutex.withPermit(next)
+    if (task === undefined) return false
+    const hasRun = yield* Effect.ensuring(
+      run(task),
+      Effect.sync(() => running.delete(task))
+    )
+    // There may be more. What others run is due as well, and is not looked at again and again.
+    if (hasRun && waiting.length === 0) lookAt = 0n
+    return true
+  })
 })
 
-const shortestSleep = Duration.millis(100)
-const longestSleep = Duration.seconds(1)
-
-const heartbeatsPerLease = 6
-
-/** A batch is divided into this many transactions: few cost less, and leave slots to tasks that expire meanwhile. */
-const transactionsPerBatch = 5
-
-/**
- * The first heartbeat of a round that claims due tasks of other organizations: rounds are seldom so long, and larger batches
- * cost less. From a later one on, an isolated task has its turn: while one waits, the round ends.
- */
-const claimsMore = { from: heartbeatsPerLease, yields: 200 }
-
-type Group = ReadonlyArray<Task.Claim>
-
-/** The organization of a task that runs by itself, unless it was taken over, and waits for long. */
-const limitedIn = ([claim, ...others]: Group) =>
-  claim === undefined || claim.isTakeover || others.length > 0 ? undefined : claim.organization
-
-/**
- * The slots of transactions. A task that runs by itself may take long: for those, an organization takes another slot only
- * while it has fewer than are free.
- */
-const makeSlots = (count: number) => {
-  let free = count
-  const taken = new Map<string, number>()
-  const takenBy = (owner: string) => taken.get(owner) ?? 0
-  const take = (owner: string | undefined, slots: number) => {
-    free -= slots
-    if (owner !== undefined) taken.set(owner, takenBy(owner) + slots)
-  }
-  return {
-    isFree: (group: Group) => free > 0 && takenBy(limitedIn(group) ?? "") < free,
-    with: <A>(group: Group, running: Effect.Effect<A>) => {
-      const owner = limitedIn(group)
-      take(owner, 1)
-      return Effect.ensuring(
-        running,
-        Effect.sync(() => take(owner, -1))
-      )
-    }
-  }
-}
-
-/**
- * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
- * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the isolated
- * tasks. It returns the number of tasks that it claimed at first, less those that an outage released: they are due at
- * once, and would be claimed again and again.
- */
-export const makeRound = Effect.fnUntraced(function* (options: Options) {
+/** Runs a worker of so many fibers until it is interrupted. It ends what it has begun. */
+export const run = Effect.fnUntraced(function* (slots: number) {
   const scheduler = yield* Scheduler
-  const held = new Set<Task.Claim>()
-  /** Claims whose attempt is to be taken back. */
-  const unreleased = new Set<Task.Claim>()
-  let isStopping = false
-  let released = 0
+  const takeNext = yield* makeQueue(slots)
+  const permits = yield* Semaphore.make(slots)
 
-  /** Takes the attempts of claims back, maybe in the next round. */
-  const release = (claims: Iterable<Task.Claim>, after = Duration.zero) =>
-    Effect.suspend(() => {
-      const all = [...claims]
-      for (const claim of all) unreleased.add(claim)
-      return Effect.forEach(
-        all,
-        (claim) => Effect.map(scheduler.release(claim, after), (isDone) => isDone && unreleased.delete(claim)),
-        { discard: true }
-      )
-    })
-
-  /** Ends an attempt that has no outcome. */
+  /** Ends an attempt without an outcome. */
   const retry = Effect.fnUntraced(function* (
-    claim: Task.Claim,
-    ending: "failed" | "postponed",
+    claim: Claim,
+    isCounted: boolean,
     reason: string,
     duration: Duration.Duration
   ) {
-    const { after, result } = yield* Retries.retryOf(ending, claim)
-    yield* Task.report(claim, result, { duration, reason })
-    // If a failure cannot be recorded, the lease expires, and the attempt still counts.
-    yield* Effect.ignore(result === "released" ? release([claim], after) : scheduler.fail(claim, reason, after))
+    const result = !isCounted ? "released" : claim.attempt < Retries.maximumAttempts ? "failed" : "dead"
+    yield* Report.report(claim, result, { duration, reason })
+    const after = yield* isCounted ? Retries.backoff(claim.attempt) : Retries.pause(claim.scheduledFor)
+    const ending = isCounted ? scheduler.fail(claim, reason, after) : scheduler.postpone(claim, after)
+    // In an outage nothing else can be run. If it lasts longer than five minutes, the attempt counts.
+    yield* Effect.ignore(Effect.retry(ending, { schedule: Schedule.spaced("500 millis"), times: 600 }))
   })
 
-  /** Runs tasks together. Returns those that are left to be run, each by itself. */
-  const run = Effect.fnUntraced(
-    function* (claims: Group) {
-      if (isStopping) return []
-      const [duration, result] = yield* scheduler.run(claims).pipe(
+  const runClaim = Effect.fnUntraced(
+    function* (claim: Claim) {
+      const [duration, result] = yield* scheduler.run(claim).pipe(
         Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
         Effect.catchDefect((defect) => {
           const message = `A bug: ${Predicate.isError(defect) ? defect.name : typeof defect}`
@@ -128,152 +93,49 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         Effect.result,
         Effect.timed
       )
-      if (result._tag === "Failure" && result.failure._tag === "TaskFailed" && claims.length > 1) {
-        yield* Effect.ignore(scheduler.renew(claims, options.lease))
-        return claims
+      if (result._tag === "Failure") {
+        return yield* retry(claim, result.failure._tag === "TaskFailed", result.failure.message, duration)
       }
-      if (result._tag === "Success") {
-        for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          if (outcome !== undefined && "postponed" in outcome) {
-            yield* retry(claim, "postponed", outcome.postponed, duration)
-          } else yield* Task.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
-        }
-      } else if (result.failure._tag === "TaskFailed") {
-        for (const claim of claims) yield* retry(claim, "failed", result.failure.message, duration)
-      } else {
-        released += claims.length
-        for (const claim of claims) yield* Task.report(claim, "released", { duration, reason: result.failure.message })
-        yield* Effect.ignore(release(claims))
-      }
-      for (const claim of claims) held.delete(claim)
-      return []
+      const outcome = result.success
+      if (outcome === undefined) return yield* Report.report(claim, "superseded", { duration })
+      if ("postponed" in outcome) return yield* retry(claim, false, outcome.postponed, duration)
+      if ("failed" in outcome) return yield* retry(claim, true, outcome.failed, duration)
+      yield* Report.report(claim, "completed", { duration, outcome })
     },
-    (running, claims) => Task.traceRun(claims)(running)
+    (running, claim) => Report.traceRun(claim)(running)
   )
 
-  /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
-  const runAll = Effect.fnUntraced(function* (
-    given: Group,
-    claimMore: (heartbeat: number) => Effect.Effect<Group, SchedulerUnavailable>
-  ) {
-    if (given.length === 0) return
-    // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
-    const urgent: Array<Group> = []
-    const others: Array<Group> = []
-
-    const slots = makeSlots(options.concurrency)
-    /** Runs what waits, one group after the other, while there is a slot for it. */
-    const runNext: Effect.Effect<void> = Effect.suspend(() => {
-      const queue = [urgent, others].find((some) => some.some(slots.isFree)) ?? []
-      const [group] = queue.splice(queue.findIndex(slots.isFree), 1)
-      if (group === undefined) return Effect.void
-      return slots.with(group, run(group)).pipe(
-        Effect.flatMap((left) => enqueue(queue, left.map(Array.of))),
-        Effect.andThen(runNext)
-      )
-    })
-
-    const enqueue = (queue: Array<Group>, groups: ReadonlyArray<Group>) =>
-      Effect.suspend(() => {
-        queue.push(...groups)
-        return Effect.forEach(groups, () => runNext, { concurrency: "unbounded", discard: true })
-      })
-
-    const start = (claims: Group, queue: Array<Group>) => {
-      for (const claim of claims) held.add(claim)
-      const first = claims.filter(({ attempt }) => attempt === 1)
-      const again = claims.filter(({ attempt }) => attempt > 1)
-      const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
-      // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
-      const [own, shared] = Array.partition(Task.byOrganization(first), (some) =>
-        some.length >= size || scheduler.isPerOrganization() ? Result.succeed(some) : Result.fail(some)
-      )
-      const groups = [shared.flat(), ...own].flatMap((group) => Array.chunksOf(group, size))
-      const enqueuing = [enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)]
-      return Effect.all(enqueuing, { concurrency: "unbounded", discard: true })
-    }
-
-    const interval = Duration.divideUnsafe(options.lease, heartbeatsPerLease)
-    let running = yield* Effect.forkChild(start(given, others))
-    for (let heartbeat = 1; ; heartbeat++) {
-      const isDone = yield* Effect.raceFirst(
-        Effect.as(Effect.interruptible(Fiber.join(running)), true),
-        Effect.as(Effect.interruptible(Effect.sleep(interval)), false)
-      )
-      if (isDone) return
-      // Leases are renewed before more is claimed, so that a worker that was paused does not claim its own tasks.
-      const more = yield* scheduler.renew([...held], options.lease).pipe(
-        Effect.andThen(Effect.suspend(() => claimMore(heartbeat))),
-        Effect.orElseSucceed((): Group => [])
-      )
-      if (more.length > 0) {
-        const both = [Fiber.join(running), start(more, urgent)]
-        running = yield* Effect.forkChild(Effect.all(both, { concurrency: 2, discard: true }))
-      }
-    }
+  const attempt = Effect.fnUntraced(function* (task: Due) {
+    const started = yield* scheduler.start(task)
+    if (started === undefined) return false
+    yield* started.isDead ? Report.report(started, "dead", { reason: started.reason ?? stopped }) : runClaim(started)
+    return true
   })
 
-  const claim = (limits: Task.ClaimLimits) =>
-    Effect.suspend(() => (isStopping ? Effect.succeed([]) : scheduler.claim(limits, options.lease)))
+  // A task that may be what ends its workers is run alone.
+  const alone = (task: Due) => permits.withPermits(task.attempts >= Retries.sharedAttempts ? slots : 1)(attempt(task))
 
-  const round = Effect.gen(function* () {
-    released = 0
-    // An attempt whose lease expires counts, so claims that the round before could not release come first.
-    yield* release(unreleased)
-    // No more than start soon, so that several workers share the tasks of a dead one.
-    const expired = 2 * options.concurrency
-    const together = yield* claim({ due: options.batch, expired })
-    const claimMore = Effect.fnUntraced(function* (heartbeat: number) {
-      const isFull = held.size > options.batch || heartbeat < claimsMore.from
-      const isOver = heartbeat > claimsMore.yields && (yield* scheduler.hasIsolated)
-      const except = new Set(Array.fromIterable(held).map(({ organization }) => organization))
-      return yield* claim({ expired, due: isFull || isOver ? 0 : options.batch, except })
-    })
-    yield* runAll(together, claimMore)
-    const isolated = yield* claim({ isolated: 1 })
-    yield* runAll(isolated, () => Effect.succeed([]))
-    if (isStopping) yield* release(held)
-    return together.length + isolated.length - released
-  })
-  const stop = Effect.sync(() => {
-    isStopping = true
-  })
-  return { round, stop }
-})
-
-/** A worker: its endless rounds, and an effect after which it starts no task. */
-export const make = Effect.fnUntraced(function* (options: Options) {
-  const scheduler = yield* Scheduler
-  const { round, stop } = yield* makeRound(options)
-  const sleep = (ifDue: Duration.Duration): Effect.Effect<void, SchedulerUnavailable> =>
-    Effect.flatMap(scheduler.untilDue, (left = Duration.infinity) =>
-      Effect.andThen(
-        Effect.sleep(Duration.isZero(left) ? ifDue : Duration.min(left, longestSleep)),
-        Duration.isGreaterThan(left, longestSleep) ? sleep(Duration.zero) : Effect.void
-      )
-    )
-  const rounds = Effect.uninterruptible(round).pipe(
-    // A due task may be locked by another worker.
-    Effect.flatMap((claimed) => (claimed > 0 ? Effect.yieldNow : sleep(shortestSleep))),
-    Effect.retry(Schedule.spaced("500 millis"))
+  const slot = Effect.uninterruptible(takeNext(alone)).pipe(
+    Effect.repeat({ while: (hasTaken) => hasTaken }),
+    Effect.retry(Schedule.spaced("500 millis")),
+    Effect.repeat(Schedule.spaced(idle))
   )
-  return { rounds: Loop.forever("The worker", rounds), stop }
+  return yield* Effect.forEach(Array.range(1, slots), () => Loop.forever("The worker", slot), {
+    concurrency: "unbounded",
+    discard: true
+  })
 })
 
-/** Runs a worker until it is interrupted. */
-export const run = (options: Options) => Effect.flatMap(make(options), ({ rounds }) => rounds)
-
-/** The time in which a stopping worker finishes the tasks that it has started. */
+/** The time in which a stopping worker ends the tasks that it has started. */
 const grace = "9 seconds"
 
 /** Runs a worker until the scope closes. */
-export const layer = (options: Options) =>
+export const layer = (slots: number) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      yield* Task.runMetrics
-      const { rounds, stop } = yield* make(options)
-      yield* Effect.acquireRelease(Effect.forkDetach(rounds), (worker) =>
-        Effect.andThen(stop, Effect.timeoutOption(Fiber.interrupt(worker), grace))
+      yield* Report.runMetrics
+      yield* Effect.acquireRelease(Effect.forkDetach(run(slots)), (worker) =>
+        Effect.timeoutOption(Fiber.interrupt(worker), grace)
       )
     })
   )

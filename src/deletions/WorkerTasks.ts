@@ -1,25 +1,17 @@
-/** Tasks as a worker sees them: its claims, and the reports of their runs. */
-import { Array, DateTime, Duration, Effect, Function, Number, Record, Schema, Struct } from "effect"
-import { Outcome } from "../api/DeletionTasks.ts"
-import * as Series from "../observability/Series.ts"
-import * as Tracing from "../observability/Tracing.ts"
-import * as Time from "../process/Time.ts"
+/**
+ * Tasks as a worker finds, starts and ends them. A worker starts a task in a commit of its own, which counts the attempt, and
+ * then runs it (Run.ts) in transactions that lock its row. The lock is the lease, which goes with the worker: another one
+ * starts a task again that was started `grace` ago, and whose row nobody has locked.
+ */
+import { randomUUID } from "node:crypto"
+import { Clock, DateTime, type Duration, Effect, Schema } from "effect"
+import { rowsOf } from "../database/Columns.ts"
+import type { Database } from "../database/Database.ts"
+import * as Marks from "./Marks.ts"
+import { TaskId } from "./Marks.ts"
+import { maximumAttempts } from "./Retries.ts"
 
-/** The task is to be run again, and its attempt does not count. The text is the reason. */
-export type Postponed = Readonly<{ postponed: string }>
-
-/** Others hold rows of the task. */
-export const locked: Postponed = { postponed: "Other transactions hold rows that it deletes" }
-
-/** The outcome of a run; undefined if another worker has the task. */
-export type RunOutcome = Outcome | Postponed | undefined
-
-export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-export type TaskId = typeof TaskId.Type
-
-export const keyOf = ({ organization, taskId }: TaskId) => `${organization}/${taskId}`
-
-/** A task that a worker holds. */
+/** An attempt at a task. */
 export const Claim = Schema.Struct({
   ...TaskId.fields,
   idempotencyKey: Schema.String,
@@ -27,144 +19,156 @@ export const Claim = Schema.Struct({
   token: Schema.String,
   /** The number of the attempt, from 1. */
   attempt: Schema.Int,
-  /** True if the lease of another worker expired. */
+  /** True if the worker of the attempt before has stopped. */
   isTakeover: Schema.Boolean,
-  /** The `traceparent` of the delivery, where it was sampled and this process traces. */
+  /** The `traceparent` of the delivery, where it was sampled. */
   traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type Claim = typeof Claim.Type
 
-/** A task that was claimed, or that is dead because its attempts are used up. */
-export const Taken = Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) })
-export type Taken = typeof Taken.Type
+/** A task that was started, or that is dead because its workers stopped during its last attempts. */
+const Started = Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) })
+export type Started = typeof Started.Type
+
+const Due = Schema.Struct({ ...TaskId.fields, attempts: Schema.Int, earliest: Schema.DateTimeUtcFromDate })
+/** A task that is due, with the number of its attempts. */
+export type Due = Pick<typeof Due.Type, "organization" | "taskId" | "attempts">
 
 /** The last error of a task whose workers never reported one. */
 export const stopped = "The worker stopped during the attempt"
 
+/** From the start of an attempt, or of one of its transactions, to the lock of the row. */
+export const grace = "1 second"
+
+const ids = rowsOf(TaskId)
+const starts = rowsOf(Started)
+const dues = rowsOf(Due)
+
 /**
- * The most tasks of each kind to claim; none by default. Those that have been due the longest come first, unless
- * organizations take turns.
+ * The time before which no task was due a moment ago. While a dump is open, Postgres keeps what finished tasks left in the
+ * index, and each look from the beginning reads all of it: there is one a minute.
  */
-export interface ClaimLimits {
-  /** Organizations whose due tasks are not claimed. The others take turns. */
-  readonly except?: ReadonlySet<string>
-  /** Tasks that are due for their first or another attempt. */
-  readonly due?: number
-  /** Tasks whose lease expired, and that may still run beside others. */
-  readonly expired?: number
-  /** Tasks whose lease expired too often for that. A worker that claims one must hold nothing else. */
-  readonly isolated?: number
-}
-
-/** Groups by organization, in the given order. */
-export const byOrganization = <A extends { readonly organization: string }>(
-  all: ReadonlyArray<A>
-): ReadonlyArray<Array.NonEmptyReadonlyArray<A>> =>
-  // An organization may have the name of a property of every object.
-  Object.values(Array.groupBy(all, ({ organization }) => `=${organization}`))
-
-/** The number of invoices and lines that were deleted, and of the items that were not. */
-export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
-  const items = Number.sumAll([...Object.values(invoices), ...Object.values(invoice_lines)])
+const makeFloor = () => {
+  const beginning = DateTime.makeUnsafe(0)
+  let [since, fullAt] = [beginning, 0n]
   return {
-    invoices: invoices.deleted,
-    lines: invoice_lines.deleted + lines_of_invoices,
-    notDeleted: items - invoices.deleted - invoice_lines.deleted
+    since: Effect.map(Clock.monotonicTimeNanos, (now) => {
+      if (now < fullAt) return since
+      fullAt = now + 60_000_000_000n
+      return beginning
+    }),
+    found: (now: DateTime.Utc, earliest = now) => {
+      since = DateTime.min(DateTime.subtract(now, { minutes: 1 }), earliest)
+    }
   }
 }
 
-const lines = {
-  completed: Effect.logInfo("A deletion task completed"),
-  failed: Effect.logWarning("A deletion task failed"),
-  dead: Effect.logError("A deletion task is dead: an operator must replay it"),
-  superseded: Effect.logWarning("A deletion task was taken over by another worker: this attempt changed nothing"),
-  released: Effect.logInfo("A deletion task was released: the attempt does not count")
-} as const
-
-// To make them for each task takes as much CPU time as all the rest of a task, measured.
-const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
-  runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
-  attempts: counter("practice_data_task_attempts_total"),
-  takeovers: counter("practice_data_task_takeovers_total"),
-  delays: histogram("practice_data_task_delay_seconds"),
-  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoices", verdict })
-  ),
-  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
-  ),
-  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
-}))
-
-/** The metrics of attempts. They are there, at 0, from the first call on. */
-export const runMetrics = Effect.map(Series.current, metricsIn)
-
-/**
- * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
- * nothing was changed; `released`: others or an outage ended the attempt, which does not count.
- */
-type Result = keyof typeof lines
-
-/** Counts the items of a completed task, and gives their totals for the log. */
-const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
-  for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
-  for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
-  linesOfInvoices.add(outcome.lines_of_invoices)
-  const { invoices: invoices_deleted, lines: invoice_lines_deleted, notDeleted: items_not_deleted } = totalsOf(outcome)
-  return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
+/** The conditions of statements about a task. */
+export const conditions = (sql: Database) => {
+  const isTask = ({ organization, taskId }: TaskId) => sql`organization_id = ${organization} and id = ${taskId}::uuid`
+  return {
+    at: (time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`,
+    isTask,
+    /** The attempt still has the task. */
+    isHeld: (claim: Claim) => sql`${isTask(claim)} and claim_token = ${claim.token}::uuid and state = 'running'`,
+    /** A fact of the task. */
+    isFact: ({ organization, taskId }: TaskId) => sql`organization_id = ${organization} and task_id = ${taskId}::uuid`
+  }
 }
 
-/** Reports an attempt that ended now. `duration`: of its transaction. */
-export const report = Effect.fnUntraced(function* (
-  { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
-  result: Result,
-  {
-    duration = Duration.zero,
-    outcome,
-    reason
-  }: { readonly outcome?: Outcome | undefined; readonly reason?: string; readonly duration?: Duration.Duration } = {}
-) {
-  const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
-  const metrics = yield* runMetrics
-  metrics.runs[result].add()
-  metrics.attempts.add()
-  if (isTakeover) metrics.takeovers.add()
-  if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
-  yield* Effect.annotateLogs(lines[result], {
-    task_id: taskId,
-    organization,
-    idempotency_key: idempotencyKey,
-    attempt,
-    result,
-    ...(outcome && countItems(metrics, outcome)),
-    ...(reason !== undefined && { reason }),
-    ms: Math.round(Duration.toMillis(duration) * 10) / 10,
-    late_ms: late,
-    ...(isTakeover && { takeover: true })
-  })
-})
+/** The statements of a worker, but for those of a run. */
+export const make = (sql: Database) => {
+  const floor = makeFloor()
+  const { at, isFact, isHeld, isTask } = conditions(sql)
 
-/** The claims among tasks that were taken. The others are reported as dead. */
-export const claimsOf = Effect.fnUntraced(function* (taken: ReadonlyArray<Taken>) {
-  for (const row of taken) if (row.isDead) yield* report(row, "dead", { reason: row.reason ?? stopped })
-  return taken.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
-})
+  return {
+    /** Due tasks in turns of their organizations: the oldest of each, then the second, and so on; first those that were started. */
+    due: Effect.fnUntraced(function* (limit: number) {
+      const now = yield* DateTime.now
+      const found = yield* dues(sql`
+        select organization_id as organization, id as "taskId", attempts, earliest from (
+          select organization_id, id, attempts, due_at, state, min(due_at) over () as earliest,
+            row_number() over (partition by organization_id order by state = 'running' desc, due_at) as turn
+          from deletion_tasks
+          where state in ('scheduled', 'running') and due_at between ${at(yield* floor.since)} and ${at(now)}
+        ) due order by turn, state = 'running' desc, due_at limit ${sql.literal(`${limit}`)}`)
+      floor.found(now, found[0]?.earliest)
+      return found
+    }),
 
-/** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
-export const traceRun = (claims: ReadonlyArray<Claim>) => {
-  const [first, ...others] = claims
-  const only = others.length === 0 ? first : undefined
-  return Tracing.root({
-    name: "process deletion_tasks",
-    kind: "consumer",
-    links: claims.flatMap(({ traceParent }) => Tracing.parseTraceParent(traceParent) ?? []),
-    attributes: {
-      "practice_data.tasks": claims.length,
-      ...(only && {
-        "practice_data.task_id": only.taskId,
-        "practice_data.organization": only.organization,
-        "practice_data.attempt": only.attempt
-      })
-    }
-  })
+    /** Starts an attempt, and counts it; none if another worker has the task. After its last attempt it is dead. */
+    start: (task: TaskId) =>
+      Effect.flatMap(DateTime.now, (now) =>
+        starts(sql`
+          with task as materialized (
+            select id, state = 'running' as is_takeover, attempts >= ${maximumAttempts}::integer as is_dead from deletion_tasks
+            where ${isTask(task)} and state in ('scheduled', 'running') and due_at <= ${at(now)}
+            for update skip locked
+          )
+          update deletion_tasks t set
+            state = case when is_dead then 'dead' else 'running' end,
+            attempts = case when is_dead then attempts else attempts + 1 end,
+            due_at = case when is_dead then null else ${at(now)} + ${grace}::interval end,
+            claim_token = ${randomUUID()}::uuid, started_at = coalesce(started_at, ${at(now)}),
+            finished_at = case when is_dead then ${at(now)} end,
+            last_error = case when is_dead then coalesce(last_error, ${stopped}) else last_error end
+          from task where t.organization_id = ${task.organization} and t.id = task.id
+          returning t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
+            t.scheduled_for as "scheduledFor", t.claim_token as token, t.attempts as attempt, task.is_takeover as "isTakeover",
+            t.trace_parent as "traceParent", task.is_dead as "isDead", t.last_error as reason`)
+      ),
+
+    /** Ends an attempt that counts: schedules another one, or marks the task dead. */
+    fail: (claim: Claim, reason: string, after: Duration.Duration) =>
+      Effect.flatMap(DateTime.now, (now) => {
+        const isLast = sql`attempts >= ${maximumAttempts}::integer`
+        return sql`
+          update deletion_tasks set
+            state = case when ${isLast} then 'dead' else 'scheduled' end,
+            due_at = case when ${isLast} then null else ${at(DateTime.addDuration(now, after))} end,
+            finished_at = case when ${isLast} then ${at(now)} end,
+            claim_token = null, last_error = ${reason}
+          where ${isHeld(claim)}`
+      }),
+
+    /** Takes an attempt back that an outage or others have ended. Another worker may have started the task since. */
+    postpone: (claim: Claim, after: Duration.Duration) =>
+      Effect.flatMap(DateTime.now, (now) => {
+        const isHolder = sql`claim_token = ${claim.token}::uuid`
+        return sql`
+          update deletion_tasks set
+            attempts = attempts - 1,
+            state = case when ${isHolder} then 'scheduled' else state end,
+            due_at = case when ${isHolder} then ${at(DateTime.addDuration(now, after))} else due_at end,
+            claim_token = case when ${isHolder} then null else claim_token end
+          where ${isTask(claim)} and state in ('scheduled', 'running')
+            and (${isHolder} or attempts > ${claim.attempt}::integer)`
+      }),
+
+    /** The tasks that have ended until a time, and have their payload. */
+    ended: Effect.fnUntraced(function* (until: DateTime.Utc, limit: number) {
+      // A clock that is ahead of the database's does not end the retention early: nothing brings back what is forgotten.
+      const ahead = sql`greatest(${at(yield* DateTime.now)} - now(), interval '0')`
+      const old = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
+        ids(sql`
+          select organization_id as organization, id as "taskId" from deletion_tasks
+          where state = ${sql.literal(`'${state}'`)} and payload is not null and finished_at <= ${at(until)} - ${ahead}
+          order by finished_at limit ${sql.literal(`${limit}`)}`)
+      )
+      return old.flat()
+    }),
+
+    /** Empties the payload of a task. Its items that were not found are forgotten once open transactions have ended. */
+    empty: (task: TaskId) =>
+      Marks.inMarking(
+        sql,
+        Effect.all([
+          Marks.judge(sql, task),
+          sql`delete from deletions where ${isFact(task)} and (verdict like '%mismatch' or undone_at is not null and not holds)`,
+          sql`update deletions set verdict = 'forgotten' where ${isFact(task)} and verdict = 'not_found'`,
+          Marks.unsettle(sql, task),
+          sql`update deletion_tasks set payload = null where ${isTask(task)}`
+        ])
+      )
+  }
 }

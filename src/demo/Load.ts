@@ -70,7 +70,6 @@ const loadOrganization = Effect.fnUntraced(
         id: invoice_id,
         deleted_at: task.finished_at,
         verdict: "deleted",
-        holds: true,
         is_known: true
       })}`
     }

@@ -144,6 +144,10 @@ export const metrics = {
     "Age of the oldest deletion or undo that waits for open transactions; 0 if none. Absent in an outage.",
     {}
   ),
+  practice_data_deletions_unswept_seconds: gauge(
+    "Time since this worker last swept: applied deletions again to rows that open transactions brought.",
+    {}
+  ),
   practice_data_tasks_read_timestamp_seconds: gauge(
     "Unix time of the last count of deletion tasks, in seconds; 0 if never counted.",
     {}
@@ -162,7 +166,7 @@ export const metrics = {
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
     {
       kind: ["invoices", "invoice_lines", "lines_of_invoices"],
-      verdict: ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"]
+      verdict: ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch", "failed"]
     }
   ),
   practice_data_task_delay_seconds: histogram(

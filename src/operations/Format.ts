@@ -1,7 +1,7 @@
 /** Times, durations and numbers as text. */
 import { DateTime } from "effect"
 import type { Task } from "../deletions/OperatorTasks.ts"
-import { totalsOf } from "../deletions/WorkerTasks.ts"
+import { totalsOf } from "../deletions/Report.ts"
 import { type Content, h } from "../http/Html.ts"
 
 /** A length of time in its largest unit, such as `3 min`. */

@@ -11,6 +11,7 @@ import * as Store from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
+import { Sweep } from "../deletions/Sweep.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
 import { lacking, needs } from "./Privileges.ts"
@@ -155,6 +156,8 @@ export class HealthChecks extends Context.Service<
         const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
         const psp = yield* Effect.serviceOption(PspReads)
         const changes = yield* Effect.serviceOption(ChangeClock)
+        const sweep = yield* Effect.serviceOption(Sweep)
+        const unswept = Option.isSome(sweep) ? sweep.value.unswept : Effect.succeed(0)
         const readiness = yield* readinessOf(roles, { ...request, unavailable: identity })
         let isStopping = false
         const isReady = () => readiness.isReady() && !isStopping
@@ -166,7 +169,9 @@ export class HealthChecks extends Context.Service<
             records: stateOfDatabase(records),
             credentials: stateOfDatabase(credentials)
           }),
-          tasks: stateOfDatabase(tasks, { isWritten: true }),
+          tasks: Effect.zipWith(stateOfDatabase(tasks, { isWritten: true }), unswept, (state, seconds) =>
+            state.status === "pass" && seconds > 60 ? warn("Deletions are not applied again: see the log") : state
+          ),
           ...(Option.isSome(changes) && {
             changes: Effect.map(changes.value.state, (state) => changeStates[state])
           }),

@@ -24,10 +24,19 @@ export const needs = {
   tasks: { ...feeds, select: [...feeds.select, "deletion_tasks", "deletions"] },
   intake: { select: ["migrations", "intake_secrets", "organizations", "deletion_tasks"], insert: ["deletion_tasks"] },
   worker: {
-    select: ["migrations", "change_feeds", "invoices", "invoice_lines", "deletion_tasks", "deletions", "organizations"],
-    insert: ["deletions"],
-    update: ["invoices", "invoice_lines", "deletion_tasks", "deletions", "deletion_settler"],
-    delete: ["deletions", "deletion_arrivals"],
+    select: [
+      "migrations",
+      "change_feeds",
+      "invoices",
+      "invoice_lines",
+      "deletion_tasks",
+      "deletions",
+      "deletion_work",
+      "organizations"
+    ],
+    insert: ["deletions", "deletions_unsettled"],
+    update: ["invoices", "invoice_lines", "deletion_tasks", "deletions"],
+    delete: ["deletions", "deletions_unsettled"],
     execute: feeds.execute
   }
 } satisfies Readonly<Record<string, Needed>>

@@ -1,8 +1,9 @@
 /** Probes of the databases, which read the figures of the backlog of tasks. */
-import { Duration, Effect, identity, Layer, Record } from "effect"
+import { Duration, Effect, Layer, Option, Record, identity } from "effect"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
+import { Sweep } from "../deletions/Sweep.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Time from "../process/Time.ts"
@@ -54,12 +55,15 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const has = (role: Role) => roles.includes(role)
       const health = yield* HealthChecks
       const series = yield* Series.current
+      const sweep = yield* Effect.serviceOption(Sweep)
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
       const whenReady = has("intake") || has("worker") ? [tasksOf(tasks, series)] : []
+      const unswept = series.gauge("practice_data_deletions_unswept_seconds")
       const round = Effect.gen(function* () {
         if (yield* health.isReady) yield* together(whenReady)
         yield* together(used.map((sql) => sql.run(probe, sql`select 1`)))
+        if (Option.isSome(sweep)) unswept.set(yield* sweep.value.unswept)
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
       yield* together(used.map((sql) => Effect.timeout(sql`select 1`, "1 second")))

@@ -56,7 +56,7 @@ export const variables = {
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),
   credentialsDatabaseUrl: Config.option(ConnectionUrl.variable("CREDENTIALS_DATABASE_URL")),
-  // A task holds a connection for as long as it runs, beside which leases are renewed and deliveries stored.
+  // A task holds a connection for as long as it runs, beside which others are started and deliveries stored.
   poolSize: integer("DATABASE_POOL_SIZE", [2, 1000], 10),
   rateLimit: Config.option(Variable.integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000, example: 100 })),
   dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),

@@ -180,6 +180,7 @@ declare
   on_update text := '';
   on_change text := '';
   on_insert text := '';
+  kept text := '';
 begin
   select * into strict feed from change_feeds where table_name = name;
   foreach field in array feed.fields loop
@@ -207,15 +208,40 @@ begin
   elsif not keeps_times then
     new.%1$I := now();$insert$, feed.changed_at);
   end if;
+  if name in ('invoices', 'invoice_lines') then
+    -- A look in a narrow index costs a row some microseconds, however many facts there are; none while there never was one.
+    select format($kept$
+  if pg_relation_size('home.deletions') > 0 and ((%1$s, new.organization_id) is distinct from (%2$s, old.organization_id)
+    or old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at)) then
+    perform from home.deletions d where home.deletion_key(d.organization_id, d.id) %3$s;
+    if found then
+      deleted := home.%4$s, (new.id, new.organization_id) is distinct from (old.id, old.organization_id));
+      -- The first time of a deletion stays.
+      if deleted is not null and (old.is_deleted or not new.is_deleted) then
+        new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
+        new.is_deleted := true;
+      end if;
+    end if;
+  end if;$kept$, keys.new, keys.old, keys.hashed, keys.function) into kept
+    from (values
+      ('invoices', 'new.id', 'old.id', '= home.deletion_key(new.organization_id, new.id)',
+        'invoice_deleted(new.organization_id, new.id, new.home_clinic, new.servicing_clinic, new.client_id'),
+      ('invoice_lines', 'new.id, new.invoice', 'old.id, old.invoice',
+        '= any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])',
+        'line_deleted(new.organization_id, new.id, new.invoice, new.clinic')
+    ) keys (table_name, new, old, hashed, function) where table_name = name;
+  end if;
   execute format($create$
-create or replace function %1$I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $written$
+create or replace function %1$I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
+%7$s as $written$
 declare
+  deleted timestamptz;
   keeps_times constant boolean := coalesce(nullif(current_setting('practice_data.keep_times', true), '')::boolean, false);
 begin
   -- After a crash, ids of commits that were lost are given again. So nobody may see a commit that can be lost.
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
-  end if;
+  end if;%6$s
   if tg_op = 'UPDATE' then
     -- An empty record asks for the row to be rendered again. Otherwise an UPDATE that changes nothing is no change.
     if new.record = '' then
@@ -228,24 +254,22 @@ begin
   new.change_position := home.change_position();
   new.record := %5$s;
   return new;
-end $written$ $create$, name || '_written', on_update, on_change, on_insert, json);
+end $written$ $create$, name || '_written', on_update, on_change, on_insert, json, kept,
+    case kept when '' then '' else 'security definer set enable_seqscan = off' end);
 end $procedure$;
 
--- The triggers of a feed, with those that keep deletions; null where it is not whole. What changes a trigger makes another
--- version of its row.
+-- The triggers of a feed; null where it is not whole. What changes a trigger makes another version of its row.
 create function change_triggers(name text) returns text language sql stable set search_path = pg_catalog, pg_temp
 as $function$
   select string_agg(concat_ws(' ', t.oid, t.xmin), ',' order by t.oid)
   from (values
     ('zz_written', name || '_written', 23), ('moved', 'record_removed', 17),
-    ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32),
-    ('zz_deleted_changed', 'keep_deleted', 19), ('deleted_inserted', name || '_inserted', 4),
-    ('zz_deleted_replicated', 'keep_deleted', 7)
+    ('removed', 'record_removed', 9), ('truncated', 'records_truncated', 32)
   ) made (name, function, type)
   join pg_trigger t on t.tgrelid = to_regclass(format('home.%I', $1)) and t.tgname = made.name and t.tgtype = made.type
     and t.tgfoid = to_regprocedure(format('home.%I()', made.function))
-    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name not in ('moved', 'zz_deleted_changed'))
-  having count(*) = case when $1 in ('invoices', 'invoice_lines') then 7 else 4 end and (
+    and t.tgattr = ''::int2vector and (t.tgqual is null) = (made.name <> 'moved')
+  having count(*) = 4 and (
     select count(*) = 2 from pg_index i
     where i.indexrelid in (to_regclass(format('home.%I', $1 || '_changes')), to_regclass('home.removals_changes'))
       and i.indisvalid
@@ -475,11 +499,7 @@ begin
   if exists (
     select from home.change_feed_states() s where not s.is_settled and s.table_name in ('invoices', 'invoice_lines')
   ) then
-    update home.deletion_tasks t set unsettled_since = clock_timestamp()
-      where exists (
-        select from home.deletions d
-        where d.organization_id = t.organization_id and d.task_id = t.id and (d.holds or d.verdict = 'not_found')
-      );
+    insert into home.deletions_unsettled (organization_id, task_id) select distinct organization_id, task_id from home.deletions;
   end if;
   for feed in select table_name from home.change_feed_states() where not is_settled loop
     execute format($query$
@@ -525,10 +545,6 @@ begin
   for feed in select table_name from home.change_feed_states() where not is_settled loop
     execute format('alter table home.%I enable always trigger zz_written, enable always trigger moved,
       enable always trigger removed, enable always trigger truncated', feed);
-    if feed in ('invoices', 'invoice_lines') then
-      execute format('alter table home.%I enable always trigger zz_deleted_changed, enable trigger deleted_inserted,
-        enable replica trigger zz_deleted_replicated', feed);
-    end if;
     update home.change_feeds
       set token = home.change_token(), place = home.change_place(table_name), triggers = home.change_triggers(table_name)
       where table_name = feed;

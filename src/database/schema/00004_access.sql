@@ -61,6 +61,7 @@ grant select (
 ) on deletion_tasks to practice_data_api;
 grant select (organization_id, task_id, verdict, undone_at) on deletions to practice_data_api;
 
+grant select on deletions_unsettled to practice_data_api, practice_data_intake;
 grant select on intake_secrets to practice_data_intake;
 grant select (organization_id) on organizations to practice_data_intake, practice_data_worker;
 grant select, insert (
@@ -70,16 +71,16 @@ grant select, insert (
 
 grant select, update (is_deleted, deleted_at, updated_at) on invoices, invoice_lines to practice_data_worker;
 grant select, update (
-  state, attempts, due_at, claim_token, started_at, finished_at, last_error, outcome, payload, unsettled_since
+  state, attempts, due_at, claim_token, started_at, finished_at, last_error, outcome, payload
 ) on deletion_tasks to practice_data_worker;
 grant select, insert, update, delete on deletions to practice_data_worker;
-grant select, delete on deletion_arrivals to practice_data_worker;
-grant select, update on deletion_settler to practice_data_worker;
+grant select, insert, update (written_by), delete on deletions_unsettled to practice_data_worker;
+grant select on deletion_rows, deletion_work to practice_data_worker;
 grant select, insert on audit_log to practice_data_worker;
 grant select on change_feeds to practice_data_worker;
 
 revoke all on function touch_api_key, change_begin, change_mark, change_forget, record_removed, records_truncated,
-  invoice_deleted, line_deleted, keep_deleted, invoices_inserted, invoice_lines_inserted from public;
+  invoice_deleted, line_deleted from public;
 revoke all on procedure describe_records, validate_records, render, publish from public;
 grant execute on function touch_api_key to practice_data_api;
 grant execute on function change_begin, change_mark, change_forget to practice_data_api, practice_data_worker;

@@ -6,6 +6,7 @@ import * as Distribution from "../../database/Distribution.ts"
 import { missing } from "../../database/Migrations.ts"
 import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
+import { counted } from "../Format.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
 import { groupOf, grantsToOthers, lacking, needs } from "../Privileges.ts"
 import type { Role } from "../Settings.ts"
@@ -108,6 +109,25 @@ export const schema = Effect.fnUntraced(function* (
       )
     )
   )
+})
+
+/** Deletions that were noted to be applied again more than a minute ago, and whose rows are still served. */
+export const served = Effect.fnUntraced(function* (sql: Database) {
+  const [{ tasks } = { tasks: 0 }] = yield* rowsOf(Schema.Struct({ tasks: Schema.Int }))(sql`
+    select count(*)::integer as tasks
+    from (
+      select distinct organization_id, task_id from deletions_unsettled where since < now() - interval '1 minute' limit 1000
+    ) n
+    cross join lateral (
+      select from deletion_work w where w.organization_id = n.organization_id and w.task_id = n.task_id limit 1
+    ) w`)
+  if (tasks === 0) return [ok("Each deletion is applied.")]
+  return [
+    fail(
+      `Deleted rows have been served for more than a minute: of ${counted(tasks, "deletion")}.`,
+      "Run a process with the role worker. If one runs, transactions or triggers of others hold the rows, or refuse their marks: see its log."
+    )
+  ]
 })
 
 /** Late, dead and unsettled deletions. */

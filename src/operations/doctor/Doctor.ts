@@ -93,6 +93,7 @@ const database = Effect.fnUntraced(function* (
     ),
     // The login of another role may not look at them.
     ...(has("intake", "worker") ? [attempt("Its deletions", Checks.deletions(sql))] : []),
+    ...(has("worker") ? [attempt("Its deleted rows", Checks.served(sql))] : []),
     ...(has("data-api", "worker") ? [attempt("Its feed", Checks.feed(sql))] : [])
   ])
   return found.flat()
@@ -102,7 +103,12 @@ const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
   if (!existsSync(join(dataDir, "made"))) return [ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)]
   return yield* Effect.gen(function* () {
     const sql = yield* Embedded.connect(dataDir)
-    return [ok("It opens."), ...(yield* Checks.schema(sql, [])), ...(yield* Checks.deletions(sql))]
+    return [
+      ok("It opens."),
+      ...(yield* Checks.schema(sql, [])),
+      ...(yield* Checks.deletions(sql)),
+      ...(yield* Checks.served(sql))
+    ]
   }).pipe(
     Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) => {
       const isInUse = error._tag === "EmbeddedDatabaseError" && error.isInUse === true

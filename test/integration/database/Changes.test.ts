@@ -284,13 +284,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       })
       const writing = yield* openTransaction(other, other`lock table pets in row exclusive mode`)
       yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'invoices')`
-      const sizes = sql`select pg_relation_size('deletion_tasks')`
+      const sizes = sql`select pg_relation_size('deletions_unsettled')`
       const before = yield* sizes
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: ["invoices", "pets"] })
       assert.deepStrictEqual(yield* sizes, before)
       yield* writing.commit
       assert.deepStrictEqual(yield* restartChanges(sql), { begun: ["invoices", "pets"], waiting: [] })
-      assert.lengthOf(yield* sql`select from deletion_tasks where unsettled_since is not null`, 1000)
+      assert.lengthOf(yield* sql`select from deletions_unsettled`, 1000)
     })
   )
 

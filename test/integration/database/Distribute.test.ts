@@ -100,7 +100,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       assert.isTrue(yield* Distribution.hasDistributedTable(sql))
       const copied = yield* sql`select command from commands where command like 'function %'`
       assert.deepInclude(copied, { command: "function change_position()" })
-      assert.lengthOf(copied, 7)
+      assert.lengthOf(copied, 10)
       const second = yield* Distribution.distribute(sql, records)
       assert.deepStrictEqual([second.distributed, second.copied], [[], []])
       const settings = yield* sql`

@@ -26,31 +26,39 @@ const privileges = {
     // Neither the payload nor why an attempt failed.
     "deletion_tasks (organization_id id idempotency_key invoices_count invoice_lines_count received_at scheduled_for state attempts started_at finished_at outcome)",
     "deletions (organization_id task_id verdict undone_at)",
+    "deletions_unsettled",
     "migrations",
     "removals"
   ],
   "intake INSERT": [
     "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at trace_parent is_known)"
   ],
-  "intake SELECT": ["deletion_tasks", "intake_secrets", "migrations", "organizations (organization_id)"],
-  "worker DELETE": ["deletion_arrivals", "deletions"],
-  "worker INSERT": ["audit_log", "deletions"],
+  "intake SELECT": [
+    "deletion_tasks",
+    "deletions_unsettled",
+    "intake_secrets",
+    "migrations",
+    "organizations (organization_id)"
+  ],
+  "worker DELETE": ["deletions", "deletions_unsettled"],
+  "worker INSERT": ["audit_log", "deletions", "deletions_unsettled"],
   "worker SELECT": [
     "audit_log",
     "change_feeds",
-    "deletion_arrivals",
-    "deletion_settler",
+    "deletion_rows",
     "deletion_tasks",
+    "deletion_work",
     "deletions",
+    "deletions_unsettled",
     "invoice_lines",
     "invoices",
     "migrations",
     "organizations (organization_id)"
   ],
   "worker UPDATE": [
-    "deletion_tasks (payload state attempts due_at claim_token started_at finished_at last_error outcome unsettled_since)",
-    "deletion_settler",
+    "deletion_tasks (payload state attempts due_at claim_token started_at finished_at last_error outcome)",
     "deletions",
+    "deletions_unsettled (written_by)",
     `invoice_lines ${marks}`,
     `invoices ${marks}`
   ],

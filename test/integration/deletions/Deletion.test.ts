@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
@@ -18,21 +19,14 @@ import {
 import {
   atLength,
   claimAll,
-  claimOne,
-  claimsOf,
-  completes,
   delay,
   deleted,
   delivery,
   inItsOwnTime,
-  isIdle,
-  isSuperseded,
-  lease,
   onDatabase,
   postgres,
+  runOne,
   scheduled,
-  single,
-  stores,
   suite
 } from "../../support/deletions/support.ts"
 import { settler, unsettled } from "../../support/deletions/sessions.ts"
@@ -104,7 +98,7 @@ const someTasks = Arbitrary.array(
 )
 
 layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
-  for (const { scheduler, store, tags } of postgres)
+  for (const { scheduler, store } of postgres)
     it.effect.prop(
       `deletes invoices with all their lines, and lines alone, where the items match, of its organization alone, and counts the others by reason, whatever runs beside it (${store})`,
       { someTasks },
@@ -119,14 +113,13 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
             insert into invoice_lines (organization_id, id, invoice, clinic)
             select 'org_0', id, 'none', 'nowhere' from invoice_lines where organization_id = 'org_a'`
           const before = yield* rowsOf(sql)
-          const { run } = yield* Scheduler
           const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
             const made = delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
             return Effect.as(scheduled(made), made)
           })
           yield* TestClock.adjust(delay)
           const claims = yield* claimAll()
-          const outcomes = yield* run(claims)
+          const outcomes = yield* Effect.forEach(claims, runOne)
           for (const { deletions, taskId } of tasks) {
             const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
             assert.deepStrictEqual(outcome, expected(deletions).outcome)
@@ -144,7 +137,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
         }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
-      { tags: [...tags], arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
+      { arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
     )
 })
 
@@ -224,7 +217,7 @@ const readsOf = (session: Database, condition: string) =>
     return (after?.read ?? 0) - (before?.read ?? 0)
   })
 
-suite("a deletion", single, {
+suite("a deletion", postgres, {
   "scans no table of records: its plan may be from a time when there were few": Effect.gen(function* () {
     const sql = yield* seedInvoices
     yield* sql`analyze invoices, invoice_lines, deletions`
@@ -287,8 +280,8 @@ suite("a deletion", atLength, {
       for (const owner of ["'org_a'", "'org' || n"]) {
         const sql = yield* seedInvoices
         yield* sql`
-          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, holds, is_known)
-          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found', true, true
+          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known)
+          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found', true
           from generate_series(1, 3000) n`
         yield* sql`analyze invoices, invoice_lines, deletions`
         const session = yield* clientOf((yield* TestDatabase).url)
@@ -314,62 +307,71 @@ suite("a deletion", atLength, {
   )
 })
 
-suite("tasks that run together", stores, {
-  "are completed but for those that another worker has, which are superseded": Effect.gen(function* () {
-    const { renew, run } = yield* Scheduler
-    const claims = yield* claimsOf("i1", "i2", "i4")
-    yield* TestClock.adjust("1 second")
-    yield* renew(claims.slice(0, 2), lease)
-    yield* TestClock.adjust("9 seconds")
-    const taken = yield* claimOne()
-    const outcomes = yield* run(claims.toReversed())
-    assert.deepStrictEqual(
-      outcomes.map((outcome) => outcome !== undefined),
-      [false, true, true]
-    )
-    yield* completes(taken)
-    for (const claim of claims) yield* isSuperseded(claim)
-    assert.deepStrictEqual(yield* run([]), [])
-    yield* isIdle
-  })
+/** The claims of a task that is due. */
+const claimsFor = Effect.fnUntraced(function* (deletions: InvoiceDeletions) {
+  yield* scheduled(delivery("refused", deletions))
+  yield* TestClock.adjust(delay)
+  return yield* claimAll()
 })
 
 const raising = (code: string) => `raise exception 'i3 stays' using errcode = '${code}'`
 
-/** The outcome of a task alone that a trigger refuses. */
+/** The end of a run whose mark a trigger refuses. */
 const refusals = {
-  ...Record.fromIterableWith(["P0001", "42P01", "XX001", "0A000", "42501"], (code) => [raising(code), "TaskFailed"]),
+  ...Record.fromIterableWith(["P0001", "42P01", "XX001", "0A000", "42501"], (code) => [raising(code), "failed"]),
   ...Record.fromIterableWith(["55P03", "53100", "57P01", "08006"], (code) => [raising(code), "postponed"]),
   "perform pg_terminate_backend(pg_backend_pid())": "postponed"
 }
 
-suite("tasks that run together", postgres, {
-  "stay as they were when one fails, and can be run alone": Effect.gen(function* () {
-    const { run } = yield* Scheduler
-    const outcome = (claims: Parameters<typeof run>[0]) =>
-      Effect.match(run(claims), {
-        onFailure: ({ _tag }) => _tag,
-        onSuccess: ([first]) => (first !== undefined && "postponed" in first ? "postponed" : "completed")
-      })
-    for (const [refusal, outcomeAlone] of Object.entries(refusals)) {
-      yield* seedInvoices
+suite("a row that cannot be marked", postgres, {
+  "fails its task, or postpones it where that was an outage or a lock, and keeps no other": Effect.gen(function* () {
+    for (const [refusal, ending] of Object.entries(refusals)) {
+      const sql = yield* seedInvoices
       yield* onUpdate("old.id = 'i3'", refusal)
-      const claims = yield* claimsOf("i1", "i3", "i2", "i4")
-      assert.strictEqual(yield* outcome(claims), "TaskFailed")
-      const alone = yield* Effect.forEach(claims, (claim) => outcome([claim]))
-      assert.sameMembers(alone, ["completed", outcomeAlone, "completed", "completed"], refusal)
+      const [claim] = yield* claimsFor({ invoices: ["i1", "i3", "i2", "i4"].map((invoice_id) => ({ invoice_id })) })
+      const outcome = claim && (yield* runOne(claim))
+      assert.isTrue(outcome !== undefined && ending in outcome, refusal)
+      if (ending === "postponed") continue
+      assert.deepStrictEqual(yield* sql`select id from invoices where is_deleted order by 1`, [
+        { id: "i1" },
+        { id: "i2" },
+        { id: "i4" }
+      ])
+      const [task] = yield* sql`select state, outcome from deletion_tasks`
+      const counted = outcomeOf({ invoices: { deleted: 3, failed: 1 }, lines_of_invoices: 3 })
+      assert.deepStrictEqual<unknown>(task, { state: "running", outcome: counted })
     }
+    yield* Effect.flatMap(TestDatabase, ({ sql }) => sql`drop trigger meddle on invoices`)
   }),
-  "have 300 milliseconds; a task alone has the time of any statement": Effect.gen(function* () {
+  "is told from one that is held, where a trigger drops its change": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    yield* onUpdate("true", "new.status = current_setting('statement_timeout')")
-    const { run } = yield* Scheduler
-    yield* run(yield* claimsOf("i1", "i2"))
-    yield* run(yield* claimsOf("i4"))
-    assert.deepStrictEqual(yield* sql`select id, status as limit from invoices where is_deleted order by 1`, [
-      { id: "i1", limit: "300ms" },
-      { id: "i2", limit: "300ms" },
-      { id: "i4", limit: "3min" }
-    ])
+    yield* onUpdate("old.id = 'i3'", "return null")
+    const [claim] = yield* claimsFor({ invoices: [{ invoice_id: "i3" }] })
+    const failed = { failed: "1 rows were not marked: A trigger dropped the change of a row" }
+    assert.deepStrictEqual(claim && (yield* runOne(claim)), failed)
+    yield* sql`drop trigger meddle on invoices`
+    assert.deepStrictEqual(
+      claim && (yield* runOne(claim)),
+      outcomeOf({ invoices: { deleted: 1 }, lines_of_invoices: 1 })
+    )
+  }),
+  "keeps none of 2,500 others, which are marked in several transactions": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'many' || n, 'i2' from generate_series(1, 2500) n`
+    yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'No'; end $$`
+    yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'many1700') execute function refuse()`
+    const [claim] = yield* claimsFor({ invoices: [{ invoice_id: "i2" }] })
+    const outcome = claim && (yield* runOne(claim))
+    assert.isTrue(outcome !== undefined && "failed" in outcome)
+    assert.lengthOf(
+      yield* sql`select from invoice_lines where organization_id = 'org_a' and invoice = 'i2' and is_deleted`,
+      2500
+    )
+    const [{ transactions } = { transactions: 0 }] = yield* sql<{ transactions: number }>`
+      select count(distinct xmin::text)::integer as transactions from invoice_lines where id like 'many%'`
+    assert.isAbove(transactions, 2)
+    yield* sql`drop function refuse cascade`
   })
 })

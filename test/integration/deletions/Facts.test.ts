@@ -3,10 +3,9 @@ import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as Settling from "../../../src/deletions/Settling.ts"
-import { locked } from "../../../src/deletions/WorkerTasks.ts"
+import * as Sweep from "../../../src/deletions/Sweep.ts"
+import { locked } from "../../../src/deletions/Run.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
@@ -16,10 +15,10 @@ import {
   delivery,
   runOne,
   scheduled,
-  single,
+  postgres,
   suite
 } from "../../support/deletions/support.ts"
-import { addFacts } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
@@ -36,7 +35,7 @@ const writes = { ...Loaders.ways, "truncate and reload": Loaders.reload }
 
 suite(
   "after a deletion, a row stays deleted, or becomes it, and other columns are taken:",
-  single,
+  postgres,
   Object.fromEntries(
     Object.entries(writes).map(([name, { from, statements }]) => [
       name,
@@ -116,7 +115,7 @@ const rule = (
     )
   })
 
-suite("a deletion that came before its record is judged once, when it comes:", single, {
+suite("a deletion that came before its record is judged once, when it comes:", postgres, {
   "it is deleted, with a line before it": rule(invoice, "deleted", true, insertX1, insertX),
   "one that fits is deleted, with a line after it": rule(fits, "deleted", true, insertX, insertX1),
   "one that does not fit is served, with a line before it": rule(misfits, "client_mismatch", false, insertX1, insertX),
@@ -126,14 +125,13 @@ suite("a deletion that came before its record is judged once, when it comes:", s
   ])
 })
 
-suite("deletions beside each other:", single, {
-  "a row that a loader holds keeps its task alone, and neither a worker nor a settler waits for it": Effect.gen(
+suite("deletions beside each other:", postgres, {
+  "a row that a loader holds keeps its task alone, and neither a worker nor a sweep waits for it": Effect.gen(
     function* () {
       yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
       const loader = yield* elsewhere
       const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
-      const { run } = yield* Scheduler
-      const [first, second] = yield* run(yield* claimsOf("x", "y"))
+      const [first, second] = yield* Effect.forEach(yield* claimsOf("x", "y"), runOne)
       assert.deepStrictEqual([first, second === locked], [locked, false])
       const { steps } = yield* settler
       yield* steps(3)
@@ -184,25 +182,22 @@ suite("deletions beside each other:", single, {
     yield* steps(2)
     assert.strictEqual(yield* unsettled, 0)
   }),
-  "what a settler has noted is noted again by the next one, which begins when its lease has ended": Effect.gen(
-    function* () {
-      const sql = yield* Loaders.begin()
-      const loader = yield* elsewhere
-      const open = yield* openTransaction(
-        loader,
-        Effect.forEach(insertX, (statement) => loader.unsafe(statement))
-      )
-      yield* deleted("deletion", invoice)
-      const [first, next] = [yield* Settling.make, yield* Settling.make]
-      yield* first.step
-      yield* open.commit
-      yield* Effect.replicateEffect(next.step, 3)
-      assert.isFalse((yield* Loaders.rows).get("x")?.is_deleted)
-      yield* sql`update deletion_settler set until = '-infinity'`
-      yield* Effect.replicateEffect(next.step, 3)
-      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
-    }
-  ),
+  "what a sweep has noted is noted again by that of another worker": Effect.gen(function* () {
+    yield* Loaders.begin()
+    const loader = yield* elsewhere
+    const open = yield* openTransaction(
+      loader,
+      Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+    )
+    yield* deleted("deletion", invoice)
+    const [first, next] = [yield* Sweep.make, yield* Sweep.make]
+    yield* first.step
+    yield* next.step
+    yield* open.commit
+    yield* Effect.replicateEffect(next.step, 2)
+    assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+    assert.strictEqual(yield* unsettled, 0)
+  }),
   "triggers that were disabled are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(
     function* () {
       for (const given of [invoice, fits]) {
@@ -264,10 +259,10 @@ suite("deletions beside each other:", single, {
       loader,
       loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
     )
-    const alone = yield* Effect.forEach(yield* claimsOf("x", "n"), (claim) => Effect.result(runOne(claim)))
+    const outcomes = yield* Effect.forEach(yield* claimsOf("x", "n"), runOne)
     assert.deepStrictEqual(
-      alone.map(({ _tag }) => _tag),
-      ["Failure", "Success"]
+      outcomes.map((outcome) => outcome !== undefined && "failed" in outcome),
+      [true, false]
     )
     const { step, steps } = yield* settler
     yield* step
@@ -275,7 +270,7 @@ suite("deletions beside each other:", single, {
     yield* steps(3)
     assert.isTrue((yield* Loaders.rows).get("n")?.is_deleted)
     const left = sql<{ key: string }>`
-      select idempotency_key as key from deletion_tasks where unsettled_since is not null`
+      select distinct t.idempotency_key as key from deletion_tasks t join deletions_unsettled u on u.task_id = t.id`
     assert.deepStrictEqual(yield* left, [{ key: "x" }])
     yield* sql`drop function refuse cascade`
     yield* steps(3)
@@ -284,32 +279,50 @@ suite("deletions beside each other:", single, {
   })
 })
 
-suite("facts", single, {
+suite("facts", postgres, {
   "are kept when their payload is emptied, but for those whose record never came": Effect.gen(function* () {
     yield* Loaders.begin({ invoices: "x" })
     yield* deleted("deletion", { ...invoice, ...line })
     yield* settled
     const { empty } = yield* Scheduler
     assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+    yield* settled
     assert.deepStrictEqual(yield* verdicts, [{ kind: "invoice", verdict: "deleted", holds: true }])
     const alone = ["insert into invoice_lines (organization_id, id) values ('org_a', 'x1')"]
     assert.deepStrictEqual(yield* loaded(Loaders.ways.upsert.statements("invoices", "new"), alone), [true, false])
   }),
-  "whose record came just before they would be forgotten are kept": Effect.gen(function* () {
-    for (const forgetsBy of ["retention", "bound"] as const) {
-      const sql = yield* Loaders.begin()
-      const task = yield* deleted("deletion", fits)
-      yield* settled
-      for (const statement of insertX) yield* sql.unsafe(statement)
-      const { empty } = yield* Scheduler
-      if (forgetsBy === "retention") assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
-      else yield* sql.unsafe(Deletion.acrossOrganizations.forget, [["org_a"], [task], 0])
-      assert.deepStrictEqual(yield* loaded(Loaders.ways["delete and insert"].statements("invoices", "new")), [
-        true,
-        undefined
-      ])
-    }
+  "that have marked a line of an invoice that never came are kept, and are counted": Effect.gen(function* () {
+    yield* Loaders.begin({ invoice_lines: "x1" })
+    const [claim] = yield* claimsOf("x")
+    const outcome = claim && (yield* runOne(claim))
+    assert.deepStrictEqual(outcome, outcomeOf({ invoices: { not_found: 1 }, lines_of_invoices: 1 }))
+    yield* settled
+    const { empty } = yield* Scheduler
+    yield* empty(yield* DateTime.now, 10)
+    yield* settled
+    const again = Loaders.ways["delete and insert"].statements("invoice_lines", "new")
+    assert.deepStrictEqual(yield* loaded(again), [undefined, true])
   }),
+  "whose record came just before they would be forgotten are kept, also in a transaction that is still open":
+    Effect.gen(function* () {
+      for (const isOpen of [false, true]) {
+        yield* Loaders.begin()
+        const loader = yield* elsewhere
+        yield* deleted("deletion", fits)
+        const { step } = yield* settler
+        yield* step
+        const write = Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+        const open = yield* openTransaction(loader, write)
+        if (!isOpen) yield* open.commit
+        const { empty } = yield* Scheduler
+        assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+        yield* step
+        yield* open.commit
+        yield* settled
+        const again = Loaders.ways["delete and insert"].statements("invoices", "new")
+        assert.deepStrictEqual(yield* loaded(again), [true, undefined], `${isOpen}`)
+      }
+    }),
   "of a task are not remembered where there are too many of its organization, or of all that have no row": Effect.gen(
     function* () {
       for (const owner of ["org_a", "another"]) {
@@ -318,18 +331,12 @@ suite("facts", single, {
         yield* deleted("deletion", { ...invoice, ...line }).pipe(
           Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
         )
+        yield* settled
         const own = sql`select verdict from deletions d join deletion_tasks t on t.id = d.task_id`
         assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
       }
     }
   ),
-  "that are remembered are counted once for all items of a task": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    const task = "00000000-0000-0000-0000-000000000001"
-    yield* addFacts(1000, { task_id: `'${task}'` })
-    const forget = sql.unsafe(Deletion.acrossOrganizations.forget, [["org_a"], [task], 1000])
-    assert.isBelow((yield* readsOf("deletions", forget)).rows, 5000)
-  }),
   "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
     yield* addFacts(20_000, { kind: "case n % 2 when 0 then 'invoice' else 'line' end", verdict: "'deleted'" })

@@ -1,10 +1,9 @@
 /** Deletions among the transactions of loaders that are open meanwhile, in any order of their steps. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, DateTime, Effect, Layer, Record, Schema } from "effect"
+import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import * as Deletion from "../../../src/deletions/Deletion.ts"
-import * as Settling from "../../../src/deletions/Settling.ts"
-import { type Claim, locked } from "../../../src/deletions/WorkerTasks.ts"
+import * as Sweep from "../../../src/deletions/Sweep.ts"
+import { locked } from "../../../src/deletions/Run.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
   claimOne,
@@ -25,17 +24,15 @@ const Loader = Schema.Struct({
   end: Schema.Literals(["commit", "prepare", "rollback"])
 })
 
-/** What happens next: a step of a loader, of the worker, or of one of two settlers, or a lease ends. */
+/** What happens next: a step of a loader, of the worker, or of one of two sweeps. */
 const Move = Schema.Literals([
   "invoices",
   "invoice_lines",
   "invoices again",
   "invoice_lines again",
-  "remember",
   "run",
-  "settler 1",
-  "settler 2",
-  "lease"
+  "sweep 1",
+  "sweep 2"
 ])
 
 const payloads = {
@@ -85,13 +82,6 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
   return { step }
 })
 
-/** Stores the facts of a claimed task, as the first step of its run does. */
-const remember = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
-  const { sql } = yield* TestDatabase
-  const parameters = [[organization], [taskId], [token], DateTime.formatIso(yield* DateTime.now)]
-  for (const statement of Deletion.acrossOrganizations.remember) yield* sql.unsafe(statement, parameters)
-})
-
 const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof Schedule.Type) {
   const sql = yield* Loaders.begin({
     invoices: Loaders.ways[loaders.invoices.way].from("invoices"),
@@ -100,42 +90,29 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   yield* scheduled(delivery("deletion", payloads[items]))
   yield* TestClock.adjust(delay)
   const claim = yield* claimOne()
-  const settlers = { "settler 1": yield* Settling.make, "settler 2": yield* Settling.make }
+  const sweeps = { "sweep 1": yield* Sweep.make, "sweep 2": yield* Sweep.make }
   const load = {
     invoices: yield* loader("invoices", loaders.invoices),
     invoice_lines: yield* loader("invoice_lines", loaders.invoice_lines)
   }
-  const endLease = sql`update deletion_settler set until = '-infinity'`
-  let isRemembered = false
   let isCompleted = false
   for (const move of moves) {
     switch (move) {
-      case "remember":
-        if (!isCompleted) yield* remember(claim)
-        isRemembered = true
-        break
       case "run":
-        if (isRemembered && !isCompleted) isCompleted = (yield* runOne(claim)) !== locked
+        if (!isCompleted) isCompleted = (yield* runOne(claim)) !== locked
         break
-      case "settler 1":
-      case "settler 2":
-        yield* settlers[move].step
-        break
-      case "lease":
-        yield* endLease
+      case "sweep 1":
+      case "sweep 2":
+        yield* sweeps[move].step
         break
       default:
         yield* load[move.startsWith("invoices") ? "invoices" : "invoice_lines"].step
     }
   }
-  if (!isRemembered) yield* remember(claim)
   for (const { step } of Object.values(load)) yield* Effect.repeat(step, { until: (isLast) => isLast })
   if (!isCompleted) assert.notStrictEqual(yield* runOne(claim), locked, "nobody holds rows")
-  yield* endLease
-  for (let steps = 0; steps < 8; steps++) yield* settlers["settler 1"].step
-  assert.isEmpty(
-    yield* sql`select from deletion_tasks where unsettled_since is not null union all select from deletion_arrivals`
-  )
+  for (let steps = 0; steps < 8; steps++) yield* sweeps["sweep 1"].step
+  assert.isEmpty(yield* sql`select from deletions_unsettled union all select from deletion_work`)
   const rows = yield* Loaders.rows
   const [x, x1] = [rows.get("x"), rows.get("x1")]
   const isDeleted = items === "invoice" || ((items === "invoice that fits" || items === "both") && x !== undefined)
@@ -157,7 +134,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
 layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
   for (const { often, options } of tries({ few: 6, many: 36, size: 40, maxShrinks: 60 }))
     it.effect.prop(
-      `what a deletion names is deleted, and nothing else, whatever loaders and settlers do meanwhile${often}`,
+      `what a deletion names is deleted, and nothing else, whatever loaders and sweeps do meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },
       ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
       { ...options, timeout: 150_000 }
@@ -168,20 +145,19 @@ layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
       invoices: { way: "insert", isolation: "read committed", end: "commit" },
       invoice_lines: { way: "insert", isolation: "read committed", end: "commit" },
       items: "invoice that fits",
-      // The settler notes the loader of the invoice. That of the line begins later, and ends last.
+      // The sweep notes the loader of the invoice. That of the line begins later, and ends last.
       moves: [
         "invoices",
         "invoices",
         "invoices",
-        "remember",
         "run",
-        "settler 1",
+        "sweep 1",
         "invoice_lines",
         "invoice_lines",
         "invoice_lines",
         "invoices",
-        "settler 1",
-        "settler 1"
+        "sweep 1",
+        "sweep 1"
       ]
     }).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime)
   )

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { sharedAttempts, maximumAttempts } from "../../../src/deletions/Retries.ts"
+import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
@@ -11,6 +11,7 @@ import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
+import { settler } from "../../support/deletions/sessions.ts"
 import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import {
   claimAll,
@@ -20,9 +21,8 @@ import {
   delay,
   delivery,
   lease,
-  runOne,
   scheduled,
-  single,
+  postgres,
   suite
 } from "../../support/deletions/support.ts"
 
@@ -89,7 +89,6 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
 
   it.effect("makes a dead task due at once with all its attempts, however many operators replay it together", () =>
     Effect.gen(function* () {
-      const scheduler = yield* Scheduler
       const id = yield* makeDead("org_c", "replayed")
       const dead = yield* find(id)
       const replayedAt = yield* Clock.currentTimeMillis
@@ -105,7 +104,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       assert.deepStrictEqual<unknown>(replayed, { ...dead, ...fresh })
       const claim = yield* claimOne()
       assert.deepInclude(claim, { organization: "org_c", taskId: id, attempt: 1 })
-      assert.lengthOf(yield* scheduler.run([claim]), 1)
+      yield* completes(claim)
       assert.deepInclude(yield* find(id), { state: "completed", attempts: 1, last_error: null })
     })
   )
@@ -175,11 +174,11 @@ const diesOf = (last_error: string) =>
     yield* TestClock.adjust(lease)
     if (last_error === "The last reason") yield* fail(claim, last_error, Duration.zero)
     else yield* claimAll()
-    const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:32:20", { attempts: 8, last_error })
+    const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:31:08", { attempts: 8, last_error })
     assert.deepStrictEqual(yield* row, dead)
   })
 
-suite("the row of a task", single, {
+suite("the row of a task", postgres, {
   "has its times, attempts and outcome, and the last error until it is completed": Effect.gen(function* () {
     const { fail } = yield* Scheduler
     yield* scheduled(delivery("key"))
@@ -200,7 +199,7 @@ suite("the row of a task", single, {
     assert.deepStrictEqual(yield* row, rowOf("completed", `${times} 09:31:10`, { attempts: 2, outcome }))
   }),
   "has the time and the reason of its death: its last failure": diesOf("The last reason"),
-  "has the time and the reason of its death: the end of its last lease": diesOf(
+  "has the time and the reason of its death: the end of its last attempt": diesOf(
     "The worker stopped during the attempt"
   ),
   "is all that the role of the intake needs, with the secrets": Effect.gen(function* () {
@@ -222,21 +221,18 @@ suite("the row of a task", single, {
   ),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
     yield* seedInvoices
-    const { fail, release, renew, untilDue } = yield* Scheduler
+    const { empty, fail, postpone } = yield* Scheduler
     yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }))
     yield* TestClock.adjust(delay)
     const done = Effect.gen(function* () {
-      yield* release(yield* claimOne())
-      const claim = yield* claimOne()
-      yield* renew([claim], lease)
-      yield* fail(claim, "No", Duration.zero)
-      yield* untilDue
-      for (let attempt = 2; attempt <= sharedAttempts + 1; attempt++) {
-        yield* claimAll()
-        yield* TestClock.adjust(lease)
-      }
-      return yield* runOne(yield* claimOne())
+      yield* postpone(yield* claimOne(), Duration.zero)
+      yield* fail(yield* claimOne(), "No", Duration.zero)
+      yield* completes(yield* claimOne())
+      const { steps } = yield* settler
+      yield* steps(2)
+      yield* empty(yield* DateTime.now, 1)
+      yield* steps(2)
     })
-    assert.isDefined(yield* under("practice_data_worker", done))
+    yield* under("practice_data_worker", done)
   })
 })

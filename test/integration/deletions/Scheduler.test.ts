@@ -18,7 +18,6 @@ import {
   completes,
   delay,
   delivery,
-  distributed,
   emptied,
   inItsOwnTime,
   layerPostgres,
@@ -75,10 +74,8 @@ suite("a scheduler", stores, {
     `knows a delivery again, and refuses another payload with its key, while its task is ${state}`,
     Effect.gen(function* () {
       const receipt = yield* reach
-      const { schedule, untilDue } = yield* Scheduler
-      const before = yield* untilDue
+      const { schedule } = yield* Scheduler
       assert.deepStrictEqual(yield* schedule(delivery(key, another)), { status: "key_reused" })
-      assert.deepStrictEqual(yield* untilDue, before)
       for (const time of ["0 seconds", "30 days"] as const) {
         yield* TestClock.adjust(time)
         assert.deepStrictEqual(yield* schedule(delivery(key)), { status: "duplicate", receipt })
@@ -87,13 +84,7 @@ suite("a scheduler", stores, {
   ])
 })
 
-const bounds: Backlog.Bounds = {
-  unknown: { tasks: 3, bytes: 100_000 },
-  known: { tasks: 6, bytes: 100_000 },
-  allUnknown: { tasks: 6, bytes: 100_000 }
-}
-const fewBytes: Backlog.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
-const fewBytesOfAll: Backlog.Bounds = { ...bounds, allUnknown: { tasks: 100, bytes: 1000 } }
+const bounds: Backlog.Bounds = { unknown: 3, known: 6, allUnknown: 6 }
 
 const statusOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
@@ -103,8 +94,7 @@ const statusOf = (name: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => statusOf(`${owner}-${index}`, owner))
 
-const bounded = (given: Backlog.Bounds) => emptied(Layer.effect(Scheduler, makeScheduler(delay, given)))
-const boundedByOne = (given: Backlog.Bounds) => Layer.provide(bounded(given), distributed)
+const bounded = emptied(Layer.effect(Scheduler, makeScheduler(delay, bounds)))
 
 const retention = Duration.days(90)
 
@@ -171,10 +161,7 @@ suite("the payload of a task", atLength, {
 })
 
 layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
-  it.effect.each([
-    ["over Postgres", bounded],
-    ["one organization at a time", boundedByOne]
-  ] as const)("a backlog %s has a bound for its tasks and its bytes, and room once tasks are done", ([, of]) =>
+  it.effect("a backlog has a bound, and room once tasks are done", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`insert into organizations (organization_id, id) values ('org_known', 'org_known') on conflict do nothing`
@@ -188,39 +175,31 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
       yield* completeAll
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* statusOf("next"), "scheduled")
-      const [first, ...others] = yield* Effect.provide(outcomesOf(10), of(fewBytes))
-      assert.deepStrictEqual([first, others.at(-1)], ["scheduled", "full"])
-    }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
+    }).pipe(Effect.provide(bounded), inItsOwnTime)
   )
 
-  it.effect.each([
-    ["tasks, over Postgres", bounded, bounds],
-    ["bytes, over Postgres", bounded, fewBytesOfAll],
-    ["tasks, one organization at a time", boundedByOne, bounds]
-  ] as const)(
-    "all unknown organizations together have a bound for their %s; those that sign are known",
-    ([, of, given]) =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const owners = Array.makeBy(20, (index) => `made_up_${index}`)
-        const statuses = yield* Effect.forEach(owners, (owner) => statusOf("key", owner))
-        const taken = statuses.indexOf("full")
-        assert.isTrue(taken > 2 && taken < 12, `${taken}`)
-        assert.deepStrictEqual([...new Set(statuses.slice(taken))], ["full"])
-        const stored = yield* sql`select from deletion_tasks where starts_with(organization_id, 'made_up_')`
-        assert.lengthOf(stored, taken)
-        assert.strictEqual(yield* statusOf("key", "made_up_0"), "duplicate")
-        const [row, secret] = ["made_up_18", "made_up_19"]
-        yield* sql`insert into organizations (organization_id, id) values (${row}, ${row})`
-        yield* sql`insert into intake_secrets (organization_id, id, secret) values (${secret}, 's', '')`
-        for (const owner of [row, secret]) assert.strictEqual(yield* statusOf("key", owner), "scheduled")
-        assert.strictEqual(yield* statusOf("key", "made_up_17"), "full")
-        yield* completeAll
-        yield* TestClock.adjust("1 second")
-        assert.strictEqual(yield* statusOf("key", "made_up_17"), "scheduled")
-        yield* sql`delete from organizations where id = ${row}`
-        yield* sql`delete from intake_secrets where id = 's'`
-      }).pipe(Effect.provide(of(given)), inItsOwnTime)
+  it.effect("all unknown organizations together have a bound; those that sign are known", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const owners = Array.makeBy(20, (index) => `made_up_${index}`)
+      const statuses = yield* Effect.forEach(owners, (owner) => statusOf("key", owner))
+      const taken = statuses.indexOf("full")
+      assert.isTrue(taken > 2 && taken < 12, `${taken}`)
+      assert.deepStrictEqual([...new Set(statuses.slice(taken))], ["full"])
+      const stored = yield* sql`select from deletion_tasks where starts_with(organization_id, 'made_up_')`
+      assert.lengthOf(stored, taken)
+      assert.strictEqual(yield* statusOf("key", "made_up_0"), "duplicate")
+      const [row, secret] = ["made_up_18", "made_up_19"]
+      yield* sql`insert into organizations (organization_id, id) values (${row}, ${row})`
+      yield* sql`insert into intake_secrets (organization_id, id, secret) values (${secret}, 's', '')`
+      for (const owner of [row, secret]) assert.strictEqual(yield* statusOf("key", owner), "scheduled")
+      assert.strictEqual(yield* statusOf("key", "made_up_17"), "full")
+      yield* completeAll
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* statusOf("key", "made_up_17"), "scheduled")
+      yield* sql`delete from organizations where id = ${row}`
+      yield* sql`delete from intake_secrets where id = 's'`
+    }).pipe(Effect.provide(bounded), inItsOwnTime)
   )
 
   it.effect("a delivery is committed synchronously, whatever its session is set to", () =>

@@ -1,18 +1,18 @@
 /** The way back: deletions that operators undo, and tasks that they cancel. */
 import { userInfo } from "node:os"
 import { assert } from "@effect/vitest"
-import { DateTime, Effect, Fiber } from "effect"
+import { DateTime, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Outcome } from "../../../src/api/DeletionTasks.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
-import * as Deletion from "../../../src/deletions/Deletion.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
+import * as Marks from "../../../src/deletions/Marks.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { locked } from "../../../src/deletions/WorkerTasks.ts"
+import { locked } from "../../../src/deletions/Run.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { addFacts, addTasks, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -26,10 +26,10 @@ import {
   lease,
   runOne,
   scheduled,
-  single,
+  postgres,
   suite
 } from "../../support/deletions/support.ts"
-import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_a"
 const invoice = (id: string): InvoiceDeletions => ({ invoices: [{ invoice_id: id }] })
@@ -49,14 +49,7 @@ const deletedIds = Effect.gen(function* () {
 
 const isServed = Effect.map(deletedIds, (ids) => assert.deepStrictEqual(ids, []))
 
-/** The database with a smaller bound in its statements. */
-const boundedBy = (bound: string, smaller: string) => (sql: Database) =>
-  Object.assign(sql.bind(undefined), sql, {
-    unsafe: <A extends object>(text: string, values?: ReadonlyArray<unknown>) =>
-      sql.unsafe<A>(text.replace(bound, smaller), values)
-  })
-
-suite("an undone deletion", single, {
+suite("an undone deletion", postgres, {
   "brings back an invoice with its lines, told as changes, once in the audit log": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const task = yield* deleted("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
@@ -182,41 +175,22 @@ suite("an undone deletion", single, {
     assert.strictEqual(yield* unsettled, 0)
   }),
 
-  "is taken back at once, however many others wait for a transaction": Effect.gen(function* () {
-    yield* seedInvoices
-    yield* deleted("1", invoice("i1"))
-    yield* settles
-    const { steps } = yield* settler
-    const other = yield* elsewhere
-    yield* openTransaction(other, other`select 1`)
-    yield* addTasks(10_001, {
-      organization_id: `'${organization}'`,
-      state: "'completed'",
-      finished_at: "now()",
-      unsettled_since: "now() - interval '1 day'"
-    })
-    yield* steps(1)
-    yield* undoInvoice("i1")
-    yield* steps(1)
-    yield* isServed
-  }),
-
-  "of very many lines brings them back in several steps": Effect.gen(function* () {
-    const sql = yield* seedInvoices
-    yield* sql`
-      insert into invoice_lines (organization_id, id, invoice)
-      select ${organization}, 'many' || n, 'i1' from generate_series(1, 10) n`
-    const task = yield* deleted("1", invoice("i1"))
-    yield* settles
-    yield* undoTask(task)
-    const { steps } = yield* Effect.updateService(settler, TaskDatabase, boundedBy("limit 10000", "limit 5"))
-    yield* steps(1)
-    assert.lengthOf(yield* deletedIds, 7)
-    assert.strictEqual(yield* unsettled, 1)
-    yield* steps(4)
-    yield* isServed
-    assert.strictEqual(yield* unsettled, 0)
-  }),
+  "is taken back at once, while others wait for a transaction, and while its task waits for a loader": Effect.gen(
+    function* () {
+      yield* seedInvoices
+      const other = yield* elsewhere
+      yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+      const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
+      yield* TestClock.adjust(delay)
+      assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
+      const { steps } = yield* settler
+      yield* steps(1)
+      assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
+      yield* undoTask(taskId)
+      yield* steps(1)
+      yield* isServed
+    }
+  ),
 
   "of many invoices compares no line with the facts of others": Effect.gen(function* () {
     const sql = yield* seedInvoices
@@ -224,12 +198,16 @@ suite("an undone deletion", single, {
     yield* sql`
       insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
       select ${organization}, 'many' || n, 'x' || n, true, '2026-01-01' from generate_series(1, 1000) n`
-    yield* addFacts(1000, { task_id: `'${task}'`, id: "'x' || n", verdict: "'deleted'", undone_at: "now()" })
+    yield* addFacts(1000, {
+      task_id: `'${task}'`,
+      id: "'x' || n",
+      verdict: "'deleted'",
+      deleted_at: "'2026-01-01'",
+      undone_at: "now()"
+    })
     yield* sql`analyze deletions, invoice_lines`
-    for (const text of Deletion.acrossOrganizations.settle) {
-      const plan = yield* sql.unsafe(`explain ${text}`, [[organization], [task]])
-      assert.notMatch(plan.map((line) => Object.values(line).join()).join("\n"), /Join Filter: .*hashtextextended/)
-    }
+    assert.isBelow((yield* readsOf("deletions", Marks.apply(sql, { organization, taskId: task }))).rows, 20_000)
+    assert.isEmpty(yield* sql`select from invoice_lines where is_deleted`)
   }),
 
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
@@ -269,7 +247,7 @@ suite("an undone deletion", single, {
   })
 })
 
-suite("a cancelled task", single, {
+suite("a cancelled task", postgres, {
   "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
     yield* seedInvoices
     const { empty, schedule } = yield* Scheduler
@@ -296,14 +274,14 @@ suite("a cancelled task", single, {
     const { taskId: id } = yield* scheduled(delivery("1", invoice("i1")))
     yield* TestClock.adjust(delay)
     const claim = yield* claimOne()
-    const { release, run } = yield* Scheduler
-    assert.deepStrictEqual(yield* run([claim]), [locked])
+    const { postpone } = yield* Scheduler
+    assert.deepStrictEqual(yield* runOne(claim), locked)
     yield* holding.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])
     const cancelled = yield* Commands.cancelTask({ id, organization })
     assert.deepStrictEqual(cancelled, Facts.Cancel.Cancelled({ organization, undone: 1 }))
-    yield* release(claim)
+    yield* postpone(claim, Duration.zero)
     yield* settles
     yield* isServed
     assert.deepStrictEqual<unknown>(yield* sql`select state from deletion_tasks`, [{ state: "cancelled" }])

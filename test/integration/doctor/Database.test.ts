@@ -22,10 +22,13 @@ const run = (text: string) =>
 const during = (statements: string, undone: string) =>
   Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
 
-const task = (id: string, state: string, due: string, unsettled = "null") => `
+const task = (id: string, state: string, due: string) => `
   insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
-    invoice_lines_count, received_at, scheduled_for, state, due_at, unsettled_since)
-  values ('org_a', '00000000-0000-5000-8000-00000000000${id}', '${id}', '', '{}', 0, 0, now(), now(), '${state}', ${due}, ${unsettled})`
+    invoice_lines_count, received_at, scheduled_for, state, due_at)
+  values ('org_a', '00000000-0000-5000-8000-00000000000${id}', '${id}', '', '{}', 0, 0, now(), now(), '${state}', ${due})`
+
+const unsettled = `insert into deletions_unsettled (organization_id, task_id, since)
+  values ('org_a', '00000000-0000-5000-8000-000000000003', now() - interval '90 s')`
 
 const last = Object.keys(Migrations.all).at(-1) ?? ""
 
@@ -53,9 +56,20 @@ const broken: ReadonlyArray<Broken> = [
   ],
   [
     "an unsettled deletion",
-    task("3", "completed", "null", "now() - interval '90 s'"),
-    "delete from deletion_tasks",
+    unsettled,
+    "delete from deletions_unsettled",
     ["warn", /A deletion has not been settled for 9\d seconds/]
+  ],
+  [
+    "a deletion that is not applied",
+    `do $$ begin
+       insert into invoices (organization_id, id) values ('org_a', 'served');
+       insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known)
+         values ('org_a', '00000000-0000-5000-8000-000000000003', 'invoice', 1, 'served', now(), 'deleted', true);
+       ${unsettled};
+     end $$`,
+    "with note as (delete from deletions_unsettled), fact as (delete from deletions) delete from invoices where id = 'served'",
+    ["fail", "Deleted rows have been served for more than a minute: of 1 deletion."]
   ],
   [
     "a clock that is behind",
@@ -132,7 +146,11 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       const { url } = yield* newLogin("intake")
       const all = yield* of(url)
       has(all, "fail", /^The login lacks execute on change_begin\(\), .+ and \d+ more, which ROLES=data-api needs/)
-      has(all, "fail", /lacks delete on deletion_arrivals, .+ and \d+ more, which ROLES=worker needs/)
+      has(
+        all,
+        "fail",
+        /lacks delete on deletions, delete on deletions_unsettled, .+ and \d+ more, which ROLES=worker needs/
+      )
       isFine(yield* of(url, { ROLES: "intake" }))
       const ofKeys = yield* of(
         `${url}?application_name=apart`,

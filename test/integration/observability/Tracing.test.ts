@@ -71,12 +71,11 @@ layer(traced, live)("a trace", (it) => {
       assert.deepStrictEqual([run.parentSpanId, run.kind], [undefined, "CONSUMER"])
       assert.deepStrictEqual(run.links[0], { traceId: root.traceId, spanId: scheduling.spanId })
       assert.strictEqual(run.attributes["practice_data.organization"], "org_oakridge")
-      // One that stores the facts, and one that applies them and ends the task.
       const running = spans.find(({ parentSpanId }) => parentSpanId === run.spanId)
       const transactions = spans.filter(({ parentSpanId }) => parentSpanId === running?.spanId)
       assert.deepStrictEqual(
         [running?.name, ...transactions.map(({ name }) => name)],
-        ["Scheduler.run", "sql.transaction", "sql.transaction"]
+        ["Scheduler.run", "sql.transaction"]
       )
     })
   )

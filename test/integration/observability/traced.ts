@@ -126,9 +126,14 @@ export const traceOf = Effect.fnUntraced(function* (callerId: string) {
   return { all, root, tree: treeOf(all, root) }
 })
 
-const worker = Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) })
-
-export const round = Effect.flatMap(worker, (rounds) => rounds.round)
+/** Works until no task is due. */
+export const round = Effect.flatMap(TestDatabase, ({ sql }) => {
+  const open = sql`select from deletion_tasks where state in ('scheduled', 'running') and due_at <= now()`
+  return Effect.raceFirst(
+    Worker.run(2),
+    eventually("the end of the tasks", open, ({ length }) => length === 0)
+  )
+})
 
 const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
 

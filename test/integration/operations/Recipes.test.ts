@@ -52,8 +52,8 @@ const reader = Effect.fnUntraced(function* (organization: string) {
 const tablesOf = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
   const tables = yield* sql<{ name: string }>`
-    select table_name as name from information_schema.columns
-    where table_schema = 'public' and column_name = 'organization_id' order by 1`
+    select table_name as name from information_schema.columns natural join information_schema.tables
+    where table_type = 'BASE TABLE' and table_schema = 'public' and column_name = 'organization_id' order by 1`
   const has = ({ name }: { readonly name: string }) =>
     Effect.map(
       sql`select from ${sql(name)} where organization_id = ${organization} limit 1`,
@@ -116,11 +116,10 @@ const addFacts = Effect.fnUntraced(function* (
 ) {
   const { sql } = yield* TestDatabase
   const task = { organization_id, task_id: "00000000-0000-5000-8000-000000000000" }
-  const fact = { ...task, deleted_at: "2026-01-31T09:30:00Z", verdict: "deleted", holds: true, is_known: true }
+  const fact = { ...task, deleted_at: "2026-01-31T09:30:00Z", verdict: "deleted", is_known: true }
   for (const [item, each] of items.entries())
     yield* sql`insert into deletions ${sql.insert({ ...fact, item, ...each })}`
-  const arrival = { ...task, kind: "line", item: 0, verdict: "deleted" }
-  yield* sql`insert into deletion_arrivals ${sql.insert(arrival)}`
+  yield* sql`insert into deletions_unsettled ${sql.insert(task)}`
 })
 
 const idsOf = Effect.fnUntraced(function* (organization: string) {

@@ -32,8 +32,8 @@ const copyRows = (from: string, to: string, organization: string) => {
 const groupOf = Effect.fnUntraced(function* (organization: string) {
   const { sql, url } = Context.get(yield* Layer.build(Layer.fresh(TestDatabase.layerDemo)), TestDatabase)
   const tables = yield* sql<{ name: string }>`
-    select table_name as name from information_schema.columns
-    where table_schema = 'public' and column_name = 'organization_id'`
+    select table_name as name from information_schema.columns natural join information_schema.tables
+    where table_type = 'BASE TABLE' and table_schema = 'public' and column_name = 'organization_id'`
   const deleteOf = (of: string) =>
     Effect.forEach(tables, ({ name }) => sql`delete from ${sql(name)} where organization_id = ${of}`)
   yield* deleteOf(organization === "org_harbor" ? "org_oakridge" : "org_harbor")

@@ -123,8 +123,8 @@ export const taskEndpoints: ReadonlyArray<Endpoint> = [
 
 const counts = (...names: ReadonlyArray<string>) => names.map((name) => `${name}: integer!`).join(", ")
 
-const invoices = counts("deleted", "not_found", "clinic_mismatch", "client_mismatch")
-const lines = counts("deleted", "not_found", "invoice_mismatch", "clinic_mismatch")
+const invoices = counts("deleted", "not_found", "clinic_mismatch", "client_mismatch", "failed")
+const lines = counts("deleted", "not_found", "invoice_mismatch", "clinic_mismatch", "failed")
 
 /** The fields of a deletion task, named as in the receipt of its delivery. The outcome is null until it is completed. */
 export const taskFields = {

@@ -38,6 +38,7 @@ export const seedInvoices = Effect.gen(function* () {
   yield* sql`delete from invoice_lines`
   yield* sql`delete from deletion_tasks`
   yield* sql`delete from deletions`
+  yield* sql`delete from deletions_unsettled`
   const times = { created_at: old, updated_at: old }
   yield* sql.withTransaction(
     Effect.gen(function* () {
@@ -97,7 +98,6 @@ export const addFacts = (count: number, columns: Columns = {}) =>
     id: "'i' || n",
     deleted_at: "now()",
     verdict: "'not_found'",
-    holds: "true",
     is_known: "true",
     ...columns
   })

@@ -106,8 +106,7 @@ export const begin = Effect.fnUntraced(function* (from: Readonly<Partial<Record<
   const { sql } = yield* TestDatabase
   yield* sql`delete from deletion_tasks`
   yield* sql`delete from deletions`
-  yield* sql`delete from deletion_arrivals`
-  yield* sql`update deletion_settler set until = '-infinity'`
+  yield* sql`delete from deletions_unsettled`
   for (const table of ["invoices", "invoice_lines"] as const) {
     const { other } = tables[table]
     yield* sql.unsafe(`delete from ${table}`)

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as Settling from "../../../src/deletions/Settling.ts"
+import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { eventually } from "../eventually.ts"
 import { clientOf, TestDatabase } from "../TestDatabase.ts"
 
@@ -23,17 +23,16 @@ export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.
   }
 })
 
-/** Steps of a new settler, which does not wait for the lease of the one before. */
-export const settler = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  yield* sql`update deletion_settler set until = '-infinity'`
-  const { step } = yield* Settling.make
-  return { step, steps: (count: number) => Effect.replicateEffect(step, count, { discard: true }) }
-})
+/** The sweep of a new worker. */
+export const settler = Effect.map(Sweep.make, ({ step }) => ({
+  step,
+  steps: (count: number) => Effect.replicateEffect(step, count, { discard: true })
+}))
 
+/** The number of tasks that are to be applied again. */
 export const unsettled = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  return (yield* sql`select from deletion_tasks where unsettled_since is not null`).length
+  return (yield* sql`select distinct organization_id, task_id from deletions_unsettled`).length
 })
 
 /** Waits for a number of backends that wait for a lock, by a pattern of its event. */

@@ -1,21 +1,20 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer, type Scope } from "effect"
+import { Clock, Duration, Effect, Layer, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import { type CredentialDatabase, type RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
-import * as Distribution from "../../../src/database/Distribution.ts"
+import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
-import type { Claim, ClaimLimits } from "../../../src/deletions/WorkerTasks.ts"
+import type { Claim } from "../../../src/deletions/WorkerTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { long } from "../tries.ts"
 
 export const delay = Duration.minutes(1)
 
-export const lease = Duration.seconds(10)
+/** The time after which another worker takes a task over whose row is not locked. */
+export const lease = Duration.seconds(1)
 
 export const start = Date.parse("2026-01-31T09:30:00.000Z")
 
@@ -36,13 +35,12 @@ export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof d
   return was.status === "scheduled" ? { taskId, receipt: was.receipt } : assert.fail(`A new task is ${was.status}`)
 })
 
-export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
-  const { claim } = yield* Scheduler
-  return yield* claim(limits, lease)
+/** Starts what is due. A task that has no attempt left is dead. */
+export const claimAll = Effect.fnUntraced(function* (limit = 100) {
+  const { due, start: begin } = yield* Scheduler
+  const started = yield* Effect.forEach(yield* due(limit), begin)
+  return started.flatMap((each) => (each === undefined || each.isDead ? [] : [each]))
 })
-
-/** Claims what is due, or has expired. */
-export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, isolated: limit })
 
 export const claimOne = Effect.fnUntraced(function* () {
   const [claim, ...others] = yield* claimAll()
@@ -78,18 +76,39 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
   return { first, second: yield* claimOne() }
 })
 
-/** Runs a task alone: its outcome; undefined if another worker has it. */
-export const runOne = (claim: Claim) =>
-  Effect.flatMap(Scheduler, ({ run }) => Effect.map(run([claim]), ([outcome]) => outcome))
+/** Runs a task: its outcome; undefined if another worker has it. */
+export const runOne = (claim: Claim) => Effect.flatMap(Scheduler, ({ run }) => run(claim))
 
-export const completes = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isDefined(outcome))
+export const completes = (claim: Claim) =>
+  Effect.map(runOne(claim), (outcome) => {
+    if (outcome === undefined || !("invoices" in outcome))
+      assert.fail(`It was not completed: ${JSON.stringify(outcome)}`)
+  })
 
 /** Checks that a claim is void. */
 export const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isUndefined(outcome))
 
+const year = 366 * 24 * 60 * 60 * 1000
+
+/** The clock of a machine that is a year ahead. Nothing happens meanwhile. */
+const aYearAhead = (clock: Clock.Clock): Clock.Clock => {
+  const millis = () => clock.currentTimeMillisUnsafe() + year
+  const { currentTimeNanos, monotonicTimeNanos } = clock
+  return {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+    currentTimeNanos,
+    monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos,
+    sleep: (duration) => clock.sleep(duration)
+  }
+}
+
+/** Checks that no task is open: none is due in a year. */
 export const isIdle = Effect.gen(function* () {
-  const { untilDue } = yield* Scheduler
-  assert.isUndefined(yield* untilDue)
+  const { due } = yield* Scheduler
+  assert.isEmpty(yield* Effect.updateService(due(1), Clock.Clock, aYearAhead))
 })
 
 export const idsOf = (tasks: ReadonlyArray<{ readonly taskId: string }>) => tasks.map(({ taskId }) => taskId)
@@ -101,6 +120,7 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
       const { sql } = yield* TestDatabase
       yield* sql`delete from deletion_tasks`
       yield* sql`delete from deletions`
+      yield* sql`delete from deletions_unsettled`
       yield* sql`
         create or replace function public.clock_timestamp() returns timestamptz language sql stable
         return statement_timestamp()`
@@ -110,26 +130,23 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
 
 export const layerPostgres = emptied(Scheduler.layer(delay))
 
-/** The task database as if it were distributed by organization. The statements for that are right on any other too. */
-export const distributed = Layer.effect(
-  TaskDatabase,
-  Effect.map(TaskDatabase, (sql) => Object.assign(sql.bind(undefined), sql, { distribution: Distribution.distributed }))
-)
+interface Store {
+  readonly store: string
+  readonly scheduler: Layer.Layer<Scheduler, SqlError, TestDatabase | TaskDatabase>
+  readonly tags?: Array<string>
+}
 
-/** The schedulers over Postgres, by name. That of a distributed database has the same rules by other statements. */
-export const postgres = [
-  { store: "over Postgres", scheduler: layerPostgres, tags: [] },
-  { store: "over Postgres, one organization at a time", scheduler: Layer.provide(layerPostgres, distributed), ...long }
-] as const
-
-/** The scheduler over a Postgres that is not distributed. */
-export const single = postgres.slice(0, 1)
+/** The scheduler over Postgres, by name. */
+export const postgres: ReadonlyArray<Store> = [{ store: "over Postgres", scheduler: layerPostgres }]
 
 /** All schedulers. */
-export const stores = [{ store: "in memory", scheduler: MemoryScheduler.layer(delay), tags: [] }, ...postgres] as const
+export const stores: ReadonlyArray<Store> = [
+  { store: "in memory", scheduler: MemoryScheduler.layer(delay) },
+  ...postgres
+]
 
 /** The database, for what takes long. */
-export const atLength = single.map((store) => ({ ...store, tags: ["long"] as const }))
+export const atLength: ReadonlyArray<Store> = postgres.map((store) => ({ ...store, tags: ["long"] }))
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -147,20 +164,14 @@ export type Check<A = unknown> = Effect.Effect<
   Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase | Scope.Scope
 >
 
-interface Store {
-  readonly store: string
-  readonly scheduler: (typeof stores)[number]["scheduler"]
-  readonly tags: ReadonlyArray<string>
-}
-
 /** Checks rules over schedulers, each rule on a new one. */
 export const suite = (name: string, over: ReadonlyArray<Store>, rules: Readonly<Record<string, Check>>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store, tags } of over) {
+    for (const { scheduler, store, tags = [] } of over) {
       it.effect.each(Object.entries(rules))(
         `%s (${store})`,
         ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
-        { tags: [...tags] }
+        { tags }
       )
     }
   })

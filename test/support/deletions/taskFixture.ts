@@ -5,11 +5,9 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { scheduled } from "./support.ts"
+import { claimAll, scheduled } from "./support.ts"
 
 export const reason = "The clinic's ledger is locked"
-
-const lease = Duration.hours(1)
 
 /** A delivery of one invoice and one line, with a key. */
 export const deliveryWith = (organization: string, key: string) =>
@@ -21,15 +19,11 @@ export const deliveryWith = (organization: string, key: string) =>
 const schedule = (organization: string, key: string) =>
   Effect.map(scheduled(deliveryWith(organization, key)), ({ taskId }) => taskId)
 
-const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
-  scheduler.claim({ due: 100, expired: 100, isolated: 100 }, lease)
-)
-
 /** A task that has failed as often as a task may. Tasks that others have left are claimed and fail in between. */
 export const makeDead = Effect.fnUntraced(function* (organization: string, key: string) {
   const scheduler = yield* Scheduler
   const id = yield* schedule(organization, key)
-  const attempt = Effect.flatMap(claimAll, (claims) =>
+  const attempt = Effect.flatMap(claimAll(), (claims) =>
     Effect.forEach(claims, (claim) => scheduler.fail(claim, reason, Duration.zero))
   )
   yield* Effect.repeat(Effect.andThen(attempt, show({ id, organization })), {
@@ -42,9 +36,9 @@ const make = Effect.gen(function* () {
   const scheduler = yield* Scheduler
   const dead = yield* makeDead("org_a", "dead")
   const completed = yield* schedule("org_a", "completed")
-  for (const claim of yield* claimAll) yield* scheduler.run([claim])
+  for (const claim of yield* claimAll()) yield* scheduler.run(claim)
   const running = yield* schedule("org_b", "running")
-  yield* claimAll
+  yield* claimAll()
   const waiting = yield* Effect.provide(schedule("org_b", "scheduled"), Scheduler.layer(Duration.hours(2)))
   return { dead, completed, running, scheduled: waiting } satisfies Record<Exclude<State, "cancelled">, string>
 })

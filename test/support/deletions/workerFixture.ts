@@ -1,5 +1,5 @@
 /** A worker of a test: tasks in memory whose run the test decides upon, and a scheduler whose calls fail, hang, or end it. */
-import { Clock, Duration, Effect, Layer, type Scope } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { type Claim } from "../../../src/deletions/WorkerTasks.ts"
@@ -7,7 +7,7 @@ import * as Worker from "../../../src/deletions/Worker.ts"
 import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
 
-export type Call = "claim" | "renew" | "run" | "fail" | "release" | "untilDue"
+export type Call = "due" | "start" | "run" | "fail" | "postpone"
 
 /** What happens around the calls of a worker, and in the tasks that it runs. */
 export interface Faults {
@@ -20,18 +20,14 @@ export const faulty = (
   { around, task = () => Effect.void }: Faults
 ): Scheduler["Service"] => ({
   ...scheduler,
-  claim: (limits, lease) => around("claim", scheduler.claim(limits, lease)),
-  renew: (claims, lease) => around("renew", scheduler.renew(claims, lease)),
-  run: (claims) =>
-    around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),
-  fail: (claim, reason, retryAfter) => around("fail", scheduler.fail(claim, reason, retryAfter)),
-  release: (claim, after) => around("release", scheduler.release(claim, after)),
-  untilDue: around("untilDue", scheduler.untilDue)
+  due: (limit) => around("due", scheduler.due(limit)),
+  start: (given) => around("start", scheduler.start(given)),
+  run: (claim) => around("run", Effect.andThen(task(claim), scheduler.run(claim))),
+  fail: (claim, reason, after) => around("fail", scheduler.fail(claim, reason, after)),
+  postpone: (claim, after) => around("postpone", scheduler.postpone(claim, after))
 })
 
 export const unavailable = Effect.fail(new SchedulerUnavailable({ message: "The store is down" }))
-
-export const options: Worker.Options = { batch: 4, concurrency: 2, lease: Duration.millis(1500) }
 
 /** A run of a task that was started: the key of its delivery, its attempt, and the seconds since the test began. */
 interface Run {
@@ -71,13 +67,9 @@ export const withFaults =
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.flatMap(Scheduler, (scheduler) => Effect.provideService(effect, Scheduler, faulty(scheduler, faults)))
 
-/** A worker, until the test ends. */
-export const startWorker: Effect.Effect<void, never, Scheduler | Scope.Scope> = Effect.asVoid(
-  Effect.forkScoped(Worker.run(options), { startImmediately: true })
-)
-
-export const oneRound = (with_: Worker.Options = options) =>
-  Effect.flatMap(Worker.makeRound(with_), ({ round }) => round)
+/** A worker of so many fibers, until the test ends. */
+export const startWorker = (slots = 2) =>
+  Effect.asVoid(Effect.forkScoped(Worker.run(slots), { startImmediately: true }))
 
 export const scheduledAll = (...keys: ReadonlyArray<string>) =>
   Effect.forEach(keys, (key) => scheduled(delivery(key)), { discard: true })

@@ -48,6 +48,6 @@ it("the modules of the entries export what other packages may import, and nothin
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
     Settings: "isLoopback readSettings variables",
-    Worker: "layer layerRetention make makeRound optionsFor run"
+    Worker: "layer layerRetention run slotsFor"
   })
 })

@@ -1,12 +1,11 @@
-/** A store that fails its worker, a worker that is killed, and the report of each attempt: an outage uses up no attempt, and a task runs exactly once in effect with any number of workers, killed at any point. */
+/** A store that fails its worker, a worker that is killed, and the report of each attempt. */
 import { assert, it } from "@effect/vitest"
-import { Array, Duration, Effect, Logger, References } from "effect"
+import { Array, Effect, Fiber, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
-
-import { SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
+import { TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { report, runMetrics } from "../../../src/deletions/WorkerTasks.ts"
+import { report, runMetrics } from "../../../src/deletions/Report.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
   claimAll,
@@ -21,18 +20,13 @@ import {
   type Call,
   type Faults,
   keysOf,
-  oneRound,
-  options,
   scheduledAll,
+  startWorker,
   unavailable,
   withFaults,
   withRuns
 } from "../../support/deletions/workerFixture.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
-
-/** Each run of tasks ends with this instead. */
-const eachRun = (end: Effect.Effect<never, SchedulerUnavailable>) =>
-  withFaults({ around: (call, effect) => (call === "run" ? end : effect) })
 
 /** A store that can go down, for some calls or all. */
 const outage = (...calls: ReadonlyArray<Call>) => {
@@ -51,7 +45,6 @@ const outage = (...calls: ReadonlyArray<Call>) => {
 it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, beside 20 others a second", () =>
   withRuns(
     function* (runs) {
-      const product = Worker.optionsFor(10)
       const keys = Array.makeBy(64, String)
       yield* scheduledAll(...keys)
       const arrivals = Array.makeBy(60, (index) => `load ${index}`)
@@ -59,74 +52,57 @@ it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, besi
         yield* TestClock.adjust("50 millis")
         yield* scheduledAll(key)
       }
-      yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(3)))
-      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound(product)))
-      assert.isEmpty(yield* claimAll())
-      yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
+      yield* TestClock.adjust("57 seconds")
+      // It has started them, and is killed.
+      assert.lengthOf(yield* claimAll(), 64)
+      yield* startWorker(8)
       yield* TestClock.adjust("1900 millis")
       assert.includeMembers(keysOf(runs), keys)
       yield* TestClock.adjust("1 minute")
       assert.lengthOf(runs, 64 + arrivals.length)
       yield* isIdle
     },
-    () => Effect.sleep("100 millis")
-  )
-)
-
-it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
-  withRuns(
-    function* (runs) {
-      yield* scheduledAll("1", "2")
-      yield* TestClock.adjust("900 millis")
-      yield* scheduledAll("fails", "4", "5", "6")
-      yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
-      yield* Effect.exit(eachRun(Effect.interrupt)(oneRound()))
-      yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
-      yield* TestClock.adjust("7 seconds")
-      assert.deepStrictEqual(keysOf(runs.slice(0, 7)), ["fails", "fails", "4", "1", "2", "5", "6"])
-    },
-    // It fails those with which it runs, so that these are run one after the other.
-    ({ key }) => (key === "fails" ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second"))
+    () => Effect.sleep("50 millis")
   )
 )
 
 it.effect.each([
-  ["running them", ["run"], "2 seconds"],
-  ["all but claiming them", ["run", "release", "renew"], "2 seconds"],
-  ["everything", [], "500 millis"]
-] as const)(
-  "an outage of %s uses up no attempt of tasks that share a transaction, however long, and then they run within $2",
-  ([, calls, within]) =>
-    withRuns(function* (runs) {
-      const { state, faults } = outage(...calls)
-      yield* scheduledAll("1", "2")
-      const worker = Worker.run({ ...options, concurrency: 1 })
-      yield* withFaults(faults)(Effect.forkScoped(worker, { startImmediately: true }))
-      yield* TestClock.adjust("5 minutes")
-      assert.isAbove(state.failures, 10 * maximumAttempts)
-      // Until time passes, nothing is tried again.
-      const { failures } = state
-      yield* Effect.replicateEffect(Effect.yieldNow, 1000)
-      assert.isAtMost(state.failures, failures + 2)
-      assert.isEmpty(runs)
-      state.isDown = false
-      yield* TestClock.adjust(within)
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        [1, 1]
-      )
-      yield* isIdle
-    })
+  ["running them", ["run"], "11 seconds"],
+  ["all but finding them", ["start", "run", "fail", "postpone"], "11 seconds"],
+  ["everything", [], "1 second"]
+] as const)("an outage of %s uses up no attempt, and then they run within $2", ([, calls, within]) =>
+  withRuns(function* (runs) {
+    const { state, faults } = outage(...calls)
+    yield* scheduledAll("1", "2")
+    yield* withFaults(faults)(startWorker(1))
+    yield* TestClock.adjust("4 minutes")
+    assert.isAbove(state.failures, 2 * maximumAttempts)
+    assert.isEmpty(runs)
+    state.isDown = false
+    yield* TestClock.adjust(within)
+    assert.deepStrictEqual(
+      runs.map(({ attempt }) => attempt),
+      [1, 1]
+    )
+    yield* isIdle
+  })
 )
 
-it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
+it.effect("a task that kills its process is dead after 8 attempts, and takes none of its neighbours with it", () =>
   withRuns(
     function* (runs) {
       yield* scheduledAll("kills", "2", "3", "4")
       yield* TestClock.adjust(delay)
-      const untilKilled = Effect.exit(oneRound({ ...options, concurrency: 1 }))
-      yield* Effect.replicateEffect(Effect.andThen(untilKilled, TestClock.adjust(options.lease)), 3 * maximumAttempts)
+      for (let life = 0; life < 2 * maximumAttempts; life++) {
+        const worker = yield* Effect.forkScoped(Worker.run(2), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interrupt(worker)
+      }
       yield* isIdle
+      assert.lengthOf(
+        runs.filter(({ key }) => key === "kills"),
+        maximumAttempts
+      )
       assert.sameMembers(keysOf(runs.filter(({ key }) => key !== "kills")), ["2", "3", "4"])
     },
     ({ key }) => (key === "kills" ? Effect.interrupt : Effect.void)
@@ -156,9 +132,14 @@ it.effect(
   () =>
     withRuns(function* () {
       const { taskId } = yield* scheduled(delivery("one"))
-      yield* TestClock.adjust("61 seconds")
-      const rounds = Effect.andThen(eachRun(unavailable)(oneRound()), oneRound())
-      const [released, completed, ...others] = yield* logged(rounds)
+      const { faults, state } = outage("run")
+      const working = Effect.gen(function* () {
+        yield* withFaults(faults)(startWorker(1))
+        yield* TestClock.adjust("60 seconds")
+        state.isDown = false
+        yield* TestClock.adjust("1 second")
+      })
+      const [released, completed, ...others] = yield* logged(working)
       assert.deepInclude(released, { logLevel: "Info", result: "released", reason: "The store is down" })
       assert.deepInclude(completed, {
         logLevel: "Info",
@@ -179,10 +160,7 @@ it.effect("a task that fails is logged each time with the reason, and as dead at
   withRuns(
     function* () {
       yield* scheduledAll("one")
-      yield* TestClock.adjust(delay)
-      const runs = yield* logged(
-        Effect.repeat(Effect.andThen(oneRound(), TestClock.adjust("10 minutes")), { times: maximumAttempts + 1 })
-      )
+      const runs = yield* logged(Effect.andThen(startWorker(1), TestClock.adjust("1 hour")))
       assert.deepStrictEqual(
         runs.map(({ logLevel, reason, result }) => [logLevel, result, reason]),
         [...Array.replicate(["Warn", "failed", "no luck"], maximumAttempts - 1), ["Error", "dead", "no luck"]]
@@ -193,8 +171,8 @@ it.effect("a task that fails is logged each time with the reason, and as dead at
 )
 
 const outcome = {
-  invoices: { deleted: 1, not_found: 2, clinic_mismatch: 3, client_mismatch: 4 },
-  invoice_lines: { deleted: 5, not_found: 6, invoice_mismatch: 7, clinic_mismatch: 8 },
+  invoices: { deleted: 1, not_found: 2, clinic_mismatch: 3, client_mismatch: 4, failed: 10 },
+  invoice_lines: { deleted: 5, not_found: 6, invoice_mismatch: 7, clinic_mismatch: 8, failed: 11 },
   lines_of_invoices: 9
 }
 

@@ -1,0 +1,102 @@
+/** The reports of attempts: their log lines, metrics and traces. */
+import { DateTime, Duration, Effect, Function, Number, Record, Struct } from "effect"
+import { Outcome } from "../api/DeletionTasks.ts"
+import * as Series from "../observability/Series.ts"
+import * as Tracing from "../observability/Tracing.ts"
+import * as Time from "../process/Time.ts"
+import type { Claim } from "./WorkerTasks.ts"
+
+/** The number of invoices and lines that were deleted, and of the items that were not. */
+export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
+  const items = Number.sumAll([...Object.values(invoices), ...Object.values(invoice_lines)])
+  return {
+    invoices: invoices.deleted,
+    lines: invoice_lines.deleted + lines_of_invoices,
+    notDeleted: items - invoices.deleted - invoice_lines.deleted
+  }
+}
+
+const lines = {
+  completed: Effect.logInfo("A deletion task completed"),
+  failed: Effect.logWarning("A deletion task failed"),
+  dead: Effect.logError("A deletion task is dead: an operator must replay it"),
+  superseded: Effect.logWarning("A deletion task was taken over by another worker: this attempt changed nothing"),
+  released: Effect.logInfo("A deletion task was released: the attempt does not count")
+} as const
+
+// To make them for each task takes as much CPU time as all the rest of a task, measured.
+const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
+  runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
+  attempts: counter("practice_data_task_attempts_total"),
+  takeovers: counter("practice_data_task_takeovers_total"),
+  delays: histogram("practice_data_task_delay_seconds"),
+  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoices", verdict })
+  ),
+  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
+  ),
+  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
+}))
+
+/** The metrics of attempts. They are there, at 0, from the first call on. */
+export const runMetrics = Effect.map(Series.current, metricsIn)
+
+/**
+ * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and
+ * nothing was changed; `released`: others or an outage ended the attempt, which does not count.
+ */
+type Result = keyof typeof lines
+
+/** Counts the items of a completed task, and gives their totals for the log. */
+const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
+  for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict] ?? 0)
+  for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict] ?? 0)
+  linesOfInvoices.add(outcome.lines_of_invoices)
+  const { invoices: invoices_deleted, lines: invoice_lines_deleted, notDeleted: items_not_deleted } = totalsOf(outcome)
+  return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
+}
+
+/** Reports an attempt that ended now. `duration`: of its transaction. */
+export const report = Effect.fnUntraced(function* (
+  { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
+  result: Result,
+  {
+    duration = Duration.zero,
+    outcome,
+    reason
+  }: { readonly outcome?: Outcome | undefined; readonly reason?: string; readonly duration?: Duration.Duration } = {}
+) {
+  const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
+  const metrics = yield* runMetrics
+  metrics.runs[result].add()
+  metrics.attempts.add()
+  if (isTakeover) metrics.takeovers.add()
+  if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
+  yield* Effect.annotateLogs(lines[result], {
+    task_id: taskId,
+    organization,
+    idempotency_key: idempotencyKey,
+    attempt,
+    result,
+    ...(outcome && countItems(metrics, outcome)),
+    ...(reason !== undefined && { reason }),
+    ms: Math.round(Duration.toMillis(duration) * 10) / 10,
+    late_ms: late,
+    ...(isTakeover && { takeover: true })
+  })
+})
+
+/** Runs an attempt in a trace of its own, which is linked to that of its delivery. */
+export const traceRun = ({ attempt, organization, taskId, traceParent }: Claim) =>
+  Tracing.root({
+    name: "process deletion_tasks",
+    kind: "consumer",
+    links: [Tracing.parseTraceParent(traceParent)].flatMap((link) => link ?? []),
+    attributes: {
+      "practice_data.tasks": 1,
+      "practice_data.task_id": taskId,
+      "practice_data.organization": organization,
+      "practice_data.attempt": attempt
+    }
+  })

@@ -1,0 +1,224 @@
+/**
+ * The sweep: a transaction that looked for facts of deletions before they were committed may still bring a row that they
+ * delete. Whoever looks later sees them. So a worker notes the transactions that are open once it has read which tasks are
+ * unsettled, applies the facts of these, and again as those transactions end. Nobody waits for anybody: a loader may run for
+ * hours. Any number of workers may sweep. What one has noted is lost with it: another has noted transactions of its own time.
+ */
+import { Context, Duration, Effect, Layer, Ref, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { rowsOf, textsOf } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import { inTransaction } from "../database/SqlFailure.ts"
+import * as Loop from "../process/Loop.ts"
+import * as Time from "../process/Time.ts"
+import * as Marks from "./Marks.ts"
+import { TaskId } from "./Marks.ts"
+import { SchedulerUnavailable } from "./Scheduler.ts"
+
+/** The tasks that were noted between two snapshots, and the transactions that may have missed their facts. */
+interface Batch {
+  /** Undefined: from the beginning. */
+  readonly since: string | undefined
+  readonly until: string
+  readonly awaited: ReadonlySet<string>
+  /** True if rows were left at the last look: others hold or refuse them. */
+  readonly isLeft: boolean
+}
+
+const Note = Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String })
+const notes = rowsOf(Note)
+const tasks = rowsOf(TaskId)
+
+/** The tasks that are looked at in one statement. */
+const mostNotes = 5000
+
+/** The time between steps, and between those of a distributed database. */
+const pauses = { next: Duration.millis(500), distributed: Duration.seconds(10) }
+
+const isSame = (one: Batch, another: Batch) =>
+  one.isLeft === another.isLeft &&
+  one.awaited.size === another.awaited.size &&
+  [...one.awaited].every((id) => another.awaited.has(id))
+
+/** Joins neighbours that wait for the same transactions. */
+const joined = (batches: ReadonlyArray<Batch>) =>
+  batches.reduce<ReadonlyArray<Batch>>((all, batch) => {
+    const last = all.at(-1)
+    return last !== undefined && isSame(last, batch)
+      ? [...all.slice(0, -1), { ...last, until: batch.until }]
+      : [...all, batch]
+  }, [])
+
+/** What a sweep has noted. */
+interface State {
+  readonly batches: ReadonlyArray<Batch>
+  /** The snapshot up to which notes were read. */
+  readonly read: string | undefined
+  /** The transactions that were open. */
+  readonly open: ReadonlySet<string>
+}
+
+/** Sweeps step by step. A step returns the time until the next one. */
+export const make = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
+  const state = yield* Ref.make<State>({ batches: [], read: undefined, open: new Set() })
+
+  const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
+    sql.run({ key: "the sweep", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from }, statements)
+
+  /** Transactions of this database that may write: those that run, without autovacuums, which have no user; and prepared ones. */
+  const transactions = textsOf(sql`
+    select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
+      and a.usesysid is not null and a.datid = (select oid from pg_database where datname = current_database())
+    union all
+    select 'prepared ' || gid from pg_prepared_xacts where database = current_database()`)
+
+  const isIn = ({ since, until }: Pick<Batch, "since" | "until">) => sql`
+    pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot) and ${
+      since === undefined
+        ? sql`true`
+        : sql`n.written_by >= pg_snapshot_xmin(${since}::pg_snapshot)
+            and not pg_visible_in_snapshot(n.written_by, ${since}::pg_snapshot)`
+    }`
+
+  const page = (batch: Pick<Batch, "since" | "until">, after: typeof Note.Type | undefined, limit = mostNotes) =>
+    notes(sql`
+      select n.organization_id as organization, n.task_id as "taskId", n.id, n.written_by::text as "writtenBy"
+      from deletions_unsettled n
+      where ${isIn(batch)} and ${
+        after === undefined
+          ? sql`true`
+          : sql`(n.written_by, n.organization_id, n.id) > (${after.writtenBy}::xid8, ${after.organization}, ${after.id}::uuid)`
+      }
+      order by n.written_by, n.organization_id, n.id limit ${sql.literal(`${limit}`)}`)
+
+  /** Tasks as rows `v`. */
+  const values = (some: ReadonlyArray<TaskId>) => sql`(
+    select distinct * from unnest(
+      ${some.map(({ organization }) => organization)}::text[], ${some.map(({ taskId }) => taskId)}::uuid[]
+    ) as v (organization, task)
+  ) v`
+
+  /** The tasks of some that have work left. `limit` keeps the look at one task within it. */
+  const unapplied = (some: ReadonlyArray<TaskId>) =>
+    tasks(sql`
+      select v.organization, v.task as "taskId" from ${values(some)}
+      cross join lateral (
+        select from deletion_work w where w.organization_id = v.organization and w.task_id = v.task limit 1
+      ) w`)
+
+  /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
+  const applyAll = (some: ReadonlyArray<TaskId>) =>
+    Effect.filter(some, (task) =>
+      inTime(
+        Effect.map(
+          Effect.orElseSucceed(Marks.apply(sql, task), () => 1),
+          (count) => count > 0
+        )
+      )
+    )
+
+  /** Applies the facts of a batch. Returns the tasks that have rows left. */
+  const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
+    const left: Array<TaskId> = []
+    let some = yield* inTime(page(batch, undefined))
+    while (some.length > 0) {
+      const work = yield* inTime(Marks.inMarking(sql, unapplied(some)))
+      left.push(...(yield* applyAll(work)))
+      some = yield* inTime(page(batch, some.at(-1)))
+    }
+    return left
+  })
+
+  /** Forgets what was about to be forgotten, where nobody may have seen it. */
+  const forget = sql`
+    delete from deletions d where d.verdict = 'forgotten' and not exists (
+      select from deletions_unsettled n where n.organization_id = d.organization_id and n.task_id = d.task_id
+    )`
+
+  /** A batch as it is next; none if it is settled. `prepared`: the transactions that have been prepared since. */
+  const settle = Effect.fnUntraced(function* (
+    batch: Batch,
+    open: ReadonlySet<string>,
+    prepared: ReadonlyArray<string>
+  ) {
+    const still = new Set([...batch.awaited].filter((id) => open.has(id)))
+    const hasEnded = still.size < batch.awaited.size
+    // One that was prepared since is no longer among those that run.
+    const awaited = hasEnded ? new Set([...still, ...prepared]) : still
+    if (!hasEnded && !batch.isLeft && awaited.size > 0) return [batch]
+    const left = yield* applyBatch(batch)
+    if (awaited.size > 0) return [{ ...batch, awaited, isLeft: left.length > 0 }]
+    // Those that have rows left are noted anew, so that they keep no other.
+    const keep = sql`
+      insert into deletions_unsettled (organization_id, task_id, since)
+      select n.organization_id, n.task_id, min(n.since) from deletions_unsettled n join ${values(left)}
+        on n.organization_id = v.organization and n.task_id = v.task
+      where ${isIn(batch)} group by 1, 2`
+    yield* inTime(
+      inTransaction(sql, Effect.all([keep, sql`delete from deletions_unsettled n where ${isIn(batch)}`, forget]))
+    )
+    return []
+  })
+
+  const step = Effect.gen(function* () {
+    // Of another cluster, before a restore.
+    yield* inTime(sql`
+      update deletions_unsettled set written_by = pg_current_xact_id()
+      where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
+    const { batches, open: before, read: since } = yield* Ref.get(state)
+    const [until = ""] = yield* inTime(textsOf(sql`select pg_current_snapshot()::text as text`))
+    // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
+    const open = new Set(yield* inTime(transactions))
+    const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
+    const next = { since, until, awaited: open, isLeft: true }
+    const isEmpty = (yield* inTime(page(next, undefined, 1))).length === 0
+    const settled = yield* Effect.forEach(isEmpty ? batches : [...batches, next], (batch) =>
+      settle(batch, open, prepared)
+    )
+    yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })
+    return pauses.next
+  })
+
+  /** Applies all facts, where a snapshot is of one server alone. */
+  const all = Effect.gen(function* () {
+    for (const organization of yield* inTime(textsOf(sql`select distinct organization_id as text from deletions`))) {
+      const noted = sql`delete from deletions_unsettled where organization_id = ${organization}`
+      const work = tasks(sql`
+        select distinct organization_id as organization, task_id as "taskId" from deletion_work
+        where organization_id = ${organization}`)
+      yield* applyAll(yield* inTime(Effect.andThen(noted, Marks.inMarking(sql, work))))
+    }
+    yield* inTime(sql`delete from deletions where verdict = 'forgotten'`)
+    return pauses.distributed
+  })
+
+  return {
+    step: Effect.andThen(sql.distribution.refresh, () => (sql.distribution.isDistributed() === true ? all : step))
+  }
+})
+
+/** The sweep of a process. */
+export class Sweep extends Context.Service<
+  Sweep,
+  {
+    /** Sweeps without end. */
+    readonly run: Effect.Effect<never>
+    /** The seconds since it last swept, or since the process began. */
+    readonly unswept: Effect.Effect<number>
+  }
+>()("practice-data/deletions/Sweep") {
+  static readonly layer = Layer.effect(
+    Sweep,
+    Effect.gen(function* () {
+      const { step } = yield* make
+      const sweptAt = yield* Ref.make(yield* Time.monotonic)
+      const swept = Effect.tap(step, () => Effect.flatMap(Time.monotonic, (now) => Ref.set(sweptAt, now)))
+      // The database is down, or busy.
+      const pause = Effect.orElseSucceed(swept, () => pauses.next)
+      const unswept = Effect.map(Effect.all([Time.monotonic, Ref.get(sweptAt)]), ([now, at]) => (now - at) / 1000)
+      return { run: Loop.forever("The sweep of deletions", Effect.flatMap(pause, Effect.sleep)), unswept }
+    })
+  )
+}
