@@ -4,6 +4,7 @@
  */
 import { Array, Effect, Number, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import { inTransaction, reasonOf } from "../database/SqlFailure.ts"
@@ -59,15 +60,12 @@ export const inMarking = <A, E>(sql: Database, statements: Effect.Effect<A, E>) 
 export const unsettle = (sql: Database, { organization, taskId }: TaskId) =>
   sql`insert into deletions_unsettled (organization_id, task_id) values (${organization}, ${taskId})`
 
-/**
- * The rows that a task deletes, and has not deleted yet: they may have been deleted before, by others. `isNext`: without the
- * lines of invoices that are not deleted yet.
- */
-export const named = (sql: Database, { organization, taskId }: TaskId, isNext: boolean) =>
+/** The rows of a condition that a task deletes, and has not deleted yet: they may have been deleted before, by others. */
+export const named = (sql: Database, { organization, taskId }: TaskId, condition: Fragment) =>
   rows(sql`
     select distinct table_name as table, coalesce(line, invoice) as id, deleted_at::text as "deletedAt" from deletion_rows
     where organization_id = ${organization} and task_id = ${taskId}::uuid and holds and undone_at is null
-      and ${isNext ? sql`is_next` : sql`true`} and (not is_deleted or row_deleted_at is distinct from deleted_at)`)
+      and ${condition} and (not is_deleted or row_deleted_at is distinct from deleted_at)`)
 
 /** The rows of a table that are to be marked, or whose mark is to be taken away, as the facts of a task are now. */
 const left = (sql: Database, { organization, taskId }: TaskId, table: Table) =>

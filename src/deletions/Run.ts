@@ -171,12 +171,12 @@ export const make = (sql: Database, bound = mostRemembered) => {
     const outcome = yield* holding((change) =>
       Effect.gen(function* () {
         yield* remember(claim)
-        const rows = yield* Marks.named(sql, claim, false)
+        const rows = yield* Marks.named(sql, claim, sql`true`)
         if (rows.length > Marks.mostRows) return many
         const invoices = rows.filter(({ table }) => table === "invoices")
         const changed = yield* change(invoices)
         const isAll = changed.locked + changed.refused.length === 0
-        const next = isAll ? rows : yield* Marks.named(sql, claim, true)
+        const next = isAll ? rows : yield* Marks.named(sql, claim, sql`is_next`)
         const lines = next.filter(({ table }) => table === "invoice_lines")
         return yield* finish(claim, Marks.together([changed, yield* change(lines)]))
       })
@@ -185,7 +185,8 @@ export const make = (sql: Database, bound = mostRemembered) => {
     const until = (yield* Clock.monotonicTimeNanos) + longestRun
     let changed = Marks.unchanged
     for (const table of Marks.tables) {
-      const rows = yield* Marks.inMarking(sql, Marks.named(sql, claim, true))
+      // Those that were deleted before stay as they are, so that each attempt has fewer.
+      const rows = yield* Marks.inMarking(sql, Marks.named(sql, claim, sql`is_next and not is_deleted`))
       for (const chunk of Array.chunksOf(
         rows.filter((row) => row.table === table),
         Marks.mostRows

@@ -28,6 +28,7 @@ interface Batch {
 const Note = Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String })
 const notes = rowsOf(Note)
 const tasks = rowsOf(TaskId)
+const looks = rowsOf(Schema.Struct({ until: Schema.String, isNeeded: Schema.Boolean }))
 
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
@@ -58,10 +59,12 @@ interface State {
   readonly open: ReadonlySet<string>
 }
 
+const idle: State = { batches: [], read: undefined, open: new Set() }
+
 /** Sweeps step by step. A step returns the time until the next one. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
-  const state = yield* Ref.make<State>({ batches: [], read: undefined, open: new Set() })
+  const state = yield* Ref.make(idle)
 
   const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
     sql.run({ key: "the sweep", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from }, statements)
@@ -163,12 +166,19 @@ export const make = Effect.gen(function* () {
   })
 
   const step = Effect.gen(function* () {
+    const { batches, open: before, read: since } = yield* Ref.get(state)
+    const [look] = yield* inTime(
+      looks(sql`select pg_current_snapshot()::text as until, exists (select from deletions_unsettled) as "isNeeded"`)
+    )
+    if (look === undefined || !look.isNeeded) {
+      yield* Ref.set(state, idle)
+      return pauses.next
+    }
+    const { until } = look
     // Of another cluster, before a restore.
     yield* inTime(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
-    const { batches, open: before, read: since } = yield* Ref.get(state)
-    const [until = ""] = yield* inTime(textsOf(sql`select pg_current_snapshot()::text as text`))
     // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))

@@ -11,7 +11,7 @@ import { type Claim, type Due, stopped } from "./WorkerTasks.ts"
 const look = { tasks: 256, lasts: 500_000_000n }
 
 /** The time between looks for a due task while there is none. */
-const idle = Duration.millis(200)
+const idle = Duration.millis(500)
 
 /** The fibers of a worker over a pool of connections, of which it leaves two to the intake and to its own short statements. */
 export const slotsFor = (poolSize: number) => Math.max(1, poolSize - 2)

@@ -239,6 +239,12 @@ suite("deletions beside each other:", postgres, {
     assert.deepStrictEqual(yield* loaded(updated), [true, true])
     yield* sql`drop function mapped cascade`
   }),
+  "noted in another cluster, before a restore, are applied": Effect.gen(function* () {
+    const sql = yield* Loaders.begin()
+    yield* deleted("deletion", invoice)
+    yield* sql`update deletions_unsettled set written_by = '999999999999'`
+    yield* settled
+  }),
   "are not applied again where the triggers of another table were disabled": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
     yield* deleted("deletion", invoice)

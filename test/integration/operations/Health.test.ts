@@ -9,6 +9,7 @@ import type { Role } from "../../../src/operations/Settings.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { ClinicAccounts, PspReads } from "../../../src/psp/PspReads.ts"
+import { Sweep } from "../../../src/deletions/Sweep.ts"
 import { ChangeClock, type FeedState } from "../../../src/changes/ChangeClock.ts"
 import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
@@ -88,12 +89,17 @@ interface Given {
   readonly processor?: "up" | "down" | "none"
   /** Called each time that the state of the processor is read. */
   readonly onLook?: () => void
+  /** The seconds since the worker last swept. */
+  readonly unswept?: number
   /** The seconds that the databases' clock is behind this machine's. */
   readonly behind?: number
 }
 
 /** The checks over any databases. */
-const checksOf = ({ changes: state = "Served", onLook, processor = "up" }: Given, roles: ReadonlyArray<Role>) => {
+const checksOf = (
+  { changes: state = "Served", onLook, processor = "up", unswept = 0 }: Given,
+  roles: ReadonlyArray<Role>
+) => {
   const changes = Layer.effect(
     ChangeClock,
     ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, state: Effect.succeed(state) }))
@@ -102,7 +108,8 @@ const checksOf = ({ changes: state = "Served", onLook, processor = "up" }: Given
     PspReads,
     PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.sync(() => (onLook?.(), processor)) }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
-  return HealthChecks.layer(roles).pipe(Layer.provide([changes, psp]))
+  const sweep = Layer.succeed(Sweep, Sweep.of({ run: Effect.never, unswept: Effect.succeed(unswept) }))
+  return HealthChecks.layer(roles).pipe(Layer.provide([changes, psp, sweep]))
 }
 
 /** The checks over databases at these places. */
@@ -159,6 +166,7 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Outputs, no
   ["the records hang and the tasks refuse", { records: "silent", tasks: "refusing" }, { records: slow, tasks: reach }],
   ["the records and the keys accept only reads", { records: "reading", credentials: "reading" }, {}],
   ["the tasks accept only reads", { tasks: "reading" }, { tasks: "Accepts only reads" }],
+  ["the worker has not swept for a minute", { unswept: 61 }, { tasks: "Deletions are not applied again: see the log" }],
   ["the state of the changes is not known yet", { changes: "Unknown" }, {}],
   ["the order of the changes cannot restart", { changes: "Unsettled" }, { changes: held }],
   ["the processor is down", { processor: "down" }, { processor: reach }],

@@ -22,7 +22,7 @@ const gaps = Arbitrary.array(
 )
 
 it.effect.prop(
-  "runs every task once, within 200 milliseconds after it is due, however many are due at once",
+  "runs every task once, within half a second after it is due, however many are due at once",
   { gaps },
   ({ gaps: given }) =>
     withRuns(function* (runs) {
@@ -40,7 +40,7 @@ it.effect.prop(
       for (const task of runs) {
         const late = task.at - (due.get(task.key) ?? task.at)
         assert.isAtLeast(late, -1e-6)
-        assert.isAtMost(late, 0.2 + 1e-6)
+        assert.isAtMost(late, 0.5 + 1e-6)
       }
       yield* isIdle
     }),
