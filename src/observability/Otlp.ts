@@ -1,7 +1,7 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. The service never waits for it. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { ConfigProvider, Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
+import { Clock, ConfigProvider, Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { Otlp, OtlpExporter, type OtlpResource, OtlpSerialization } from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
@@ -45,16 +45,17 @@ const timeout = Duration.seconds(5)
 
 const layerClient = Layer.effect(
   HttpClient.HttpClient,
-  Effect.map(
-    HttpClient.HttpClient,
-    HttpClient.transform((response, { url }) =>
-      Effect.timeoutOrElse(response, {
+  Effect.map(HttpClient.HttpClient, (client) =>
+    HttpClient.make((request) =>
+      Effect.timeoutOrElse(client.execute(request), {
         duration: timeout,
-        orElse: () => {
-          // Without the headers of the request, which may be secrets.
-          const reason = new HttpClientError.TransportError({ request: HttpClientRequest.post(url) })
-          return Effect.fail(new HttpClientError.HttpClientError({ reason }))
-        }
+        orElse: () =>
+          Effect.fail(
+            new HttpClientError.HttpClientError({
+              // Without the headers of the request, which may be secrets.
+              reason: new HttpClientError.TransportError({ request: HttpClientRequest.post(request.url) })
+            })
+          )
       })
     )
   )
@@ -63,14 +64,16 @@ const layerClient = Layer.effect(
 /** Effect's tracer, with our sampling, and without the messages of errors. */
 const layerTraces = (ratio: number) =>
   Layer.unwrap(
-    Effect.map(Effect.flatMap(Tracer.Tracer, Tracing.describing), (tracer) =>
-      Layer.mergeAll(
-        Layer.succeed(Tracing.Traces, { tracer, ratio }),
-        Layer.succeed(Tracer.Tracer, tracer),
+    Effect.gen(function* () {
+      const tracer = yield* Tracer.Tracer
+      const describe = Tracing.describe(yield* Clock.Clock)
+      return Layer.mergeAll(
+        Layer.succeed(Tracing.Traces, { tracer, describe, ratio }),
+        Layer.effect(Tracer.Tracer, Tracing.describing(tracer)),
         // A statement says how long it waited for its connection to open.
         Layer.succeed(SpanPropagationEnabled, true)
       )
-    )
+    })
   )
 
 /** Exports by an HTTP client until the scope closes; nothing without an endpoint. */

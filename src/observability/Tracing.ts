@@ -19,6 +19,8 @@ export const isTaken = (ratio: number, traceId: string) =>
 export interface Traces {
   /** Makes the first spans of traces. */
   readonly tracer: Tracer.Tracer
+  /** Applied to those that are sampled: most are made only for the decision. */
+  readonly describe: (span: Tracer.Span) => Tracer.Span
   /** The share of traces that are made, unless their caller decides. */
   readonly ratio: number
 }
@@ -78,39 +80,44 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
  * A span that is exported with bounded texts without secrets. Effect's exporter would write the message of every error, and a
  * message of a database may quote a row: it gets the kind of an error, and the code of a database.
  */
-const describe = (span: Tracer.Span, clock: Clock.Clock): Tracer.Span => {
-  // The wall clock may be set while the span runs.
-  const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
-  const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
-  return {
-    _tag: "Span",
-    annotations,
-    attributes,
-    kind,
-    links,
-    name,
-    parent,
-    sampled,
-    spanId,
-    traceId,
-    get status() {
-      return span.status
-    },
-    attribute: (key, value) => {
-      // A statement without the indentation of our source.
-      const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-      span.attribute(key, text === undefined ? value : safe(text, longest))
-    },
-    // Such as a log line, whose message may quote anything.
-    event: () => {},
-    addLinks: (more) => span.addLinks(more),
-    end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+export const describe =
+  (clock: Clock.Clock) =>
+  (span: Tracer.Span): Tracer.Span => {
+    // The wall clock may be set while the span runs.
+    const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
+    const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
+    return {
+      _tag: "Span",
+      annotations,
+      attributes,
+      kind,
+      links,
+      name,
+      parent,
+      sampled,
+      spanId,
+      traceId,
+      get status() {
+        return span.status
+      },
+      attribute: (key, value) => {
+        // A statement without the indentation of our source.
+        const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
+        span.attribute(key, text === undefined ? value : safe(text, longest))
+      },
+      // Such as a log line, whose message may quote anything.
+      event: () => {},
+      addLinks: (more) => span.addLinks(more),
+      end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+    }
   }
-}
 
 /** A tracer whose spans are described. */
 export const describing = (tracer: Tracer.Tracer) =>
-  Effect.map(Clock.Clock, (clock) => Tracer.make({ span: (options) => describe(tracer.span(options), clock) }))
+  Effect.map(Clock.Clock, (clock) => {
+    const describeSpan = describe(clock)
+    return Tracer.make({ span: (options) => describeSpan(tracer.span(options)) })
+  })
 
 /** A span that is made by hand. The maker ends it. */
 export interface Options {
@@ -126,7 +133,7 @@ export interface Options {
 
 /** Makes a span if it is sampled: as its parent, or one of its links, otherwise by ratio. */
 export const start = (
-  { ratio, tracer }: Traces,
+  { describe: describeSpan, ratio, tracer }: Traces,
   { kind, links = [], name, parent, startTime }: Options
 ): Tracer.Span | undefined => {
   if (parent?.sampled === false) return undefined
@@ -141,7 +148,7 @@ export const start = (
     sampled: true
   })
   const isSampled = parent !== undefined || links.some(({ sampled }) => sampled) || isTaken(ratio, span.traceId)
-  return isSampled ? span : undefined
+  return isSampled ? describeSpan(span) : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)

@@ -1,6 +1,6 @@
 /** The sampling of requests and of runs, and what an exported span holds. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, References, Tracer } from "effect"
+import { Context, Effect, identity, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { Account, startSpan } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -37,7 +37,7 @@ it.each([
   [1, "00", false]
 ] as const)("with a ratio of %d, a request of a caller with the flags %s is traced: %s", (ratio, flags, isTraced) => {
   const traceparent = flags === undefined ? undefined : `00-${traceId}-${spanId}-${flags}`
-  const traces = { tracer: Tracer.nativeTracer, ratio }
+  const traces = { tracer: Tracer.nativeTracer, describe: identity, ratio }
   const span = startSpan(Context.make(Tracing.Traces, traces), traceparent, new Account(given))
   assert.strictEqual(span !== undefined, isTraced)
   if (span !== undefined && flags !== undefined) assert.strictEqual(span.traceId, traceId)
@@ -71,7 +71,7 @@ it.effect.each([
       const delivery = Tracer.externalSpan({ traceId, spanId, sampled: isSampled })
       yield* Effect.withSpan(Effect.void, "statement").pipe(
         Tracing.root({ name: "run", kind: "internal", links: [delivery] }),
-        Effect.provideService(Tracing.Traces, { tracer, ratio }),
+        Effect.provideService(Tracing.Traces, { tracer, describe: identity, ratio }),
         Effect.provideService(Tracer.Tracer, tracer),
         Effect.provideService(References.TracerEnabled, false)
       )
