@@ -123,4 +123,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       assert.deepStrictEqual(yield* migrate(sql, later), ["00019_later", "99999_last"])
     })
   )
+
+  it.effect("give each table a primary key, so that a publication of all tables refuses no change", () =>
+    Effect.gen(function* () {
+      const sql = yield* empty
+      yield* migrate(sql)
+      const without = yield* sql`
+        select relname from pg_class c where relkind = 'r' and relnamespace = 'public'::regnamespace
+          and not exists (select from pg_index where indrelid = c.oid and indisprimary)`
+      assert.deepStrictEqual(without, [])
+    })
+  )
 })
