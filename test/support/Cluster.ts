@@ -196,28 +196,6 @@ const untilIt = (place: "replay" | "receive", written: "pg_current_wal_lsn()" | 
 /** Waits until a standby has replayed all that its primary has written. */
 export const caughtUp = untilIt("replay", "pg_current_wal_lsn()")
 
-/** Waits until a standby has received all that its primary has flushed. */
-export const received = untilIt("receive", "pg_current_wal_flush_lsn()")
-
-/** Leaves a transaction open of whose last record half is flushed: what no commit waits for is flushed by whole pages. */
-export const leaveHalfARecord = Effect.fnUntraced(function* ({ sql }: Cluster) {
-  const session = yield* sql.reserve
-  const run = (text: string) => session.executeUnprepared(text, [], undefined)
-  yield* run("create table unread (text text)")
-  yield* run("begin")
-  yield* eventually(
-    "half a record",
-    Effect.gen(function* () {
-      yield* run("insert into unread select repeat('x', 1000) from generate_series(1, 20)")
-      yield* Effect.sleep(50)
-      const [row] = yield* sql<{ isHalf: boolean }>`
-        select (flushed - '0/0') % 8192 = 0 and flushed < pg_current_wal_insert_lsn() as "isHalf"
-        from pg_current_wal_flush_lsn() flushed`
-      return row?.isHalf === true
-    })
-  )
-})
-
 export const untilWritable = ({ sql }: Cluster) =>
   eventually(
     "a server that has recovered",
