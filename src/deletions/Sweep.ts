@@ -50,7 +50,7 @@ const joined = (batches: ReadonlyArray<Batch>) =>
       : [...all, batch]
   }, [])
 
-/** What a sweep has noted. */
+/** The notes of a sweep. */
 interface State {
   readonly batches: ReadonlyArray<Batch>
   /** The snapshot up to which notes were read. */
