@@ -54,7 +54,9 @@ export default defineConfig({
     tags: [
       {
         name: "long",
-        description: "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`"
+        description:
+          "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`",
+        timeout: 240_000
       },
       {
         name: "browser",
@@ -67,8 +69,8 @@ export default defineConfig({
     isolate: false,
     // Two that compute, and one while others wait for what they started: long tests wait more, and have four.
     maxWorkers: 3,
-    // Enough on a machine that is four times as slow. The few tests that need longer say so.
+    // Enough on a machine that is four times as slow.
     testTimeout: 60_000,
-    hookTimeout: 60_000
+    hookTimeout: 240_000
   }
 })

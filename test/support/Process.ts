@@ -106,7 +106,7 @@ export const startCommand = Effect.fnUntraced(function* ({ args, cwd, file }: Co
     /** The address of its log line, reachable from here. */
     address: Deferred.await(address).pipe(
       Effect.raceFirst(Effect.flatMap(Deferred.await(ended), notListening)),
-      Effect.timeoutOrElse({ duration: "100 seconds", orElse: () => notListening() })
+      Effect.timeoutOrElse({ duration: "200 seconds", orElse: () => notListening() })
     )
   }
 })

@@ -41,5 +41,5 @@ export class Service extends Context.Service<Service, Effect.Success<ReturnType<
   )
 }
 
-/** Options of a layer that tests share: real time, and time to start. */
-export const options = { excludeTestServices: true, timeout: "50 seconds" } as const
+/** Options of a layer that tests share: real time. */
+export const options = { excludeTestServices: true } as const

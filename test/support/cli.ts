@@ -46,12 +46,12 @@ export const cli = (...command: ReadonlyArray<string>) =>
 
 interface Options {
   readonly environment: Process.Environment
-  /** The milliseconds after which it is killed. By default a slow one is, after a minute. */
+  /** The milliseconds after which it is killed. By default a hung one is. */
   readonly killedAfter?: number
 }
 
 /** Runs a command as a process of its own, to its end. */
-export const processWith = ({ environment, killedAfter = 60_000 }: Options, command: ReadonlyArray<string>) =>
+export const processWith = ({ environment, killedAfter = 200_000 }: Options, command: ReadonlyArray<string>) =>
   runProcess(Process.node, [program, ...command], {
     cwd: Process.root,
     env: { NO_COLOR: "1", ...environment },

@@ -243,6 +243,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
         const { failed } = yield* Histories.run({ ...histories, numbers: Array.range(1, 12), stands, embedded })
         assert.deepStrictEqual(failed, [])
       }),
-    { ...long, timeout: 120_000 }
+    long
   )
 })

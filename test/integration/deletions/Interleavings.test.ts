@@ -137,7 +137,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
       `what a deletion names is deleted, and nothing else, whatever loaders and sweeps do meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },
       ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
-      { ...options, timeout: 150_000 }
+      options
     )
 
   it.effect("a line that came while its invoice was judged is deleted", () =>

@@ -8,7 +8,7 @@ import { OtlpCollector, type Span } from "./OtlpCollector.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { callerOf, delivery, round, secrets, spansWith, traced, traceOf } from "./traced.ts"
 
-const live = { excludeTestServices: true, timeout: "1 minute" } as const
+const live = { excludeTestServices: true } as const
 
 const sendFrom = ({ headers }: ReturnType<typeof callerOf>, sent: Sent = {}) =>
   send({ ...sent, headers: { ...sent.headers, ...headers } })

@@ -34,29 +34,26 @@ const confined = ["--memory=256m", "--read-only", "--cap-drop=all", "--security-
 const limits = ["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"]
 
 layer(TestDatabase.layerDemo, { excludeTestServices: true })("The image", (it) => {
-  it.effect(
-    "serves a page as a user without rights, is healthy, and stops in its time",
-    (context) =>
-      Effect.gen(function* () {
-        yield* Effect.catch(runIn("podman", "image", "exists", "docker.io/library/node:26.10.0-trixie-slim"), () =>
-          Effect.sync(() => context.skip("there is no podman, or no base image"))
-        )
-        const name = `practice-data-test-${process.pid}`
-        yield* runIn("podman", "build", ...options, `--tag=${name}`, ".")
-        yield* Effect.addFinalizer(() => Effect.ignore(runIn("podman", "rmi", "--force", name)))
-        const { url } = yield* TestDatabase
-        const port = yield* freePort
-        const variables = [`--env=DATABASE_URL=${url}`, `--env=PORT=${port}`, "--env=LOG_FORMAT=json"]
-        const run = ["podman", "run", "--rm", `--name=${name}`, "--network=host", ...confined, ...limits, ...variables]
-        const service = yield* startCommand({ ...engine(...run, name), cwd: root }, yield* environment)
-        const { ask } = yield* Client.make(yield* service.address)
-        assert.strictEqual((yield* ask("/charges/search")).status, 200)
-        assert.strictEqual((yield* runIn("podman", "exec", name, "id", "--user")).stdout, "1000\n")
-        yield* runIn("podman", "healthcheck", "run", name)
-        yield* service.kill("SIGTERM")
-        const end = yield* Effect.timeout(service.ended, "15 seconds")
-        assert.deepStrictEqual(end, { code: 0, signal: null }, service.output())
-      }).pipe(Effect.scoped),
-    180_000
+  it.effect("serves a page as a user without rights, is healthy, and stops in its time", (context) =>
+    Effect.gen(function* () {
+      yield* Effect.catch(runIn("podman", "image", "exists", "docker.io/library/node:26.10.0-trixie-slim"), () =>
+        Effect.sync(() => context.skip("there is no podman, or no base image"))
+      )
+      const name = `practice-data-test-${process.pid}`
+      yield* runIn("podman", "build", ...options, `--tag=${name}`, ".")
+      yield* Effect.addFinalizer(() => Effect.ignore(runIn("podman", "rmi", "--force", name)))
+      const { url } = yield* TestDatabase
+      const port = yield* freePort
+      const variables = [`--env=DATABASE_URL=${url}`, `--env=PORT=${port}`, "--env=LOG_FORMAT=json"]
+      const run = ["podman", "run", "--rm", `--name=${name}`, "--network=host", ...confined, ...limits, ...variables]
+      const service = yield* startCommand({ ...engine(...run, name), cwd: root }, yield* environment)
+      const { ask } = yield* Client.make(yield* service.address)
+      assert.strictEqual((yield* ask("/charges/search")).status, 200)
+      assert.strictEqual((yield* runIn("podman", "exec", name, "id", "--user")).stdout, "1000\n")
+      yield* runIn("podman", "healthcheck", "run", name)
+      yield* service.kill("SIGTERM")
+      const end = yield* Effect.timeout(service.ended, "15 seconds")
+      assert.deepStrictEqual(end, { code: 0, signal: null }, service.output())
+    }).pipe(Effect.scoped)
   )
 })

@@ -37,8 +37,7 @@ const demo = everythingBy((path, json, given) =>
 
 const dieAt = join(import.meta.dirname, "dieAt.ts")
 
-// First starts of an embedded database take ten seconds on an idle machine.
-describe.concurrent("The program on its embedded database", { timeout: 150_000 }, () => {
+describe.concurrent("The program on its embedded database", () => {
   it.live("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>
     Effect.gen(function* () {
       const folder = yield* Program.usedFolder

@@ -62,40 +62,37 @@ const bodies = [
 ] as const
 
 layer(TestDatabase.layerDemo, { excludeTestServices: true })("In 256 MiB, the service", (it) => {
-  it.effect(
-    "answers large, nested and unfinished bodies, and goes on",
-    (context) =>
-      Effect.gen(function* () {
-        const folder = yield* cgroup
-        if (folder === undefined) return context.skip("this user can make no cgroup")
-        const { url } = yield* TestDatabase
-        const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
-        const args = ["-c", enter, folder, node, ...options.split(" "), "src/main.ts"]
-        const service = yield* startCommand({ file: "/bin/sh", args, cwd: root }, { ...allocation, DATABASE_URL: url })
-        const address = yield* service.address
-        const { ask } = Client.patient(yield* Client.make(address))
-        for (let round = 0; round < 2; round++) {
-          for (const [name, texts, statuses] of bodies) {
-            const got = yield* Effect.forEach(texts, (text) => Raw.exchange(address, text), {
-              concurrency: "unbounded"
-            })
-            const [seen = 0, ...others] = new Set(got.flatMap(Raw.statusesOf))
-            assert.includeMembers([...statuses], [seen, ...others], name)
-            assert.lengthOf(got.flatMap(Raw.statusesOf), texts.length, name)
-            assert.strictEqual((yield* ask("/charges/search")).status, 200, name)
-          }
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const held = yield* Effect.forEach(times(1900, String), () => Raw.open(address), { concurrency: 50 })
-              const part = delivery(" ".repeat(65_000), round, 66_000)
-              for (const { send } of held) yield* send(part)
-              yield* eventually("refusals", () => held.some(({ received }) => received().includes(" 503 ")))
-            })
-          )
-          assert.strictEqual((yield* ask("/charges/search")).status, 200)
+  it.effect("answers large, nested and unfinished bodies, and goes on", (context) =>
+    Effect.gen(function* () {
+      const folder = yield* cgroup
+      if (folder === undefined) return context.skip("this user can make no cgroup")
+      const { url } = yield* TestDatabase
+      const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+      const args = ["-c", enter, folder, node, ...options.split(" "), "src/main.ts"]
+      const service = yield* startCommand({ file: "/bin/sh", args, cwd: root }, { ...allocation, DATABASE_URL: url })
+      const address = yield* service.address
+      const { ask } = Client.patient(yield* Client.make(address))
+      for (let round = 0; round < 2; round++) {
+        for (const [name, texts, statuses] of bodies) {
+          const got = yield* Effect.forEach(texts, (text) => Raw.exchange(address, text), {
+            concurrency: "unbounded"
+          })
+          const [seen = 0, ...others] = new Set(got.flatMap(Raw.statusesOf))
+          assert.includeMembers([...statuses], [seen, ...others], name)
+          assert.lengthOf(got.flatMap(Raw.statusesOf), texts.length, name)
+          assert.strictEqual((yield* ask("/charges/search")).status, 200, name)
         }
-        assert.notMatch(readFileSync(join(folder, version.failures), "utf8"), /oom_kill [1-9]/)
-      }).pipe(Effect.scoped),
-    300_000
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const held = yield* Effect.forEach(times(1900, String), () => Raw.open(address), { concurrency: 50 })
+            const part = delivery(" ".repeat(65_000), round, 66_000)
+            for (const { send } of held) yield* send(part)
+            yield* eventually("refusals", () => held.some(({ received }) => received().includes(" 503 ")))
+          })
+        )
+        assert.strictEqual((yield* ask("/charges/search")).status, 200)
+      }
+      assert.notMatch(readFileSync(join(folder, version.failures), "utf8"), /oom_kill [1-9]/)
+    }).pipe(Effect.scoped)
   )
 })

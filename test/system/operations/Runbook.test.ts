@@ -112,27 +112,24 @@ layer(Filled.layer, { excludeTestServices: true })(Tools.named("the runbook's co
   )
 })
 
-test.live(
-  "The README's commands lead from an empty Postgres to a synced copy",
-  () =>
-    Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      const port = String(yield* LocalPostgres.freePort)
-      const cwd = yield* Process.temporaryFolder
-      for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
-      const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
-      const commands = (section?.code ?? "").replace(/postgres:\S+/, url).replaceAll("3000", port)
-      const variables = { HOME: cwd, PORT: port, PRACTICE_DATA_URL: `http://127.0.0.1:${port}` }
-      const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill $! || true; wait || true' EXIT\n${commands}`], {
-        cwd,
-        env: { PATH: yield* Config.String("PATH"), ...variables }
-      })
-      assert.include(stdout, "Created org_1")
-      assert.include(readdirSync(cwd), "org_1.db")
-      const copy = new DatabaseSync(join(cwd, "org_1.db"), { readOnly: true })
-      const [organization, ...others] = copy.prepare("select id, name from organizations").all()
-      assert.deepStrictEqual([{ ...organization }, others], [{ id: "org_1", name: "Happy Paws" }, []])
-      copy.close()
-    }).pipe(Effect.provide(TestDatabase.layer)),
-  300_000
+test.live("The README's commands lead from an empty Postgres to a synced copy", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const port = String(yield* LocalPostgres.freePort)
+    const cwd = yield* Process.temporaryFolder
+    for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
+    const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
+    const commands = (section?.code ?? "").replace(/postgres:\S+/, url).replaceAll("3000", port)
+    const variables = { HOME: cwd, PORT: port, PRACTICE_DATA_URL: `http://127.0.0.1:${port}` }
+    const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill $! || true; wait || true' EXIT\n${commands}`], {
+      cwd,
+      env: { PATH: yield* Config.String("PATH"), ...variables }
+    })
+    assert.include(stdout, "Created org_1")
+    assert.include(readdirSync(cwd), "org_1.db")
+    const copy = new DatabaseSync(join(cwd, "org_1.db"), { readOnly: true })
+    const [organization, ...others] = copy.prepare("select id, name from organizations").all()
+    assert.deepStrictEqual([{ ...organization }, others], [{ id: "org_1", name: "Happy Paws" }, []])
+    copy.close()
+  }).pipe(Effect.provide(TestDatabase.layer))
 )

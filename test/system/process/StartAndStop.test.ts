@@ -133,7 +133,7 @@ describe.concurrent("A stop signal", long, () => {
   )
 
   // A first start of an embedded database takes five seconds on an idle machine.
-  describe("ends", { timeout: 150_000 }, () => {
+  describe("ends", () => {
     it.live("the first start of an embedded database with code 0; it starts again, and listens on loopback alone", () =>
       Effect.gen(function* () {
         const DATA_DIR = yield* Process.temporaryFolder

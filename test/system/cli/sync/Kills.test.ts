@@ -91,72 +91,69 @@ const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Envi
 })
 
 layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => {
-  it.effect(
-    "however often the command and the target's database were killed",
-    () =>
-      Effect.gen(function* () {
-        const { sql, url } = yield* TestDatabase
-        const service = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", ROLES: "data-api" })
-        // A process that is killed loses nothing that the system was given to write.
-        const warehouse = yield* LocalPostgres.make({ settings: { fsync: "off" } })
-        const copied = yield* clientOf(warehouse.url)
-        const folder = yield* Process.temporaryFolder
-        const environment = { PRACTICE_DATA_URL: yield* service.address, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
-        const file = join(folder, "copy.db")
-        const targets = [
-          {
-            target: warehouse.url,
-            look: looking(copied.unsafe<Found[number]>(atRound("strpos"))),
-            read: (name: string) => Readers.inPostgres(copied, "public", name)
-          },
-          {
-            target: `sqlite:${file}`,
-            look: looking(Effect.try(() => Readers.query(file, atRound("instr")))),
-            read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
-          }
-        ]
-
-        const over = yield* Deferred.make<void>()
-        const restart = Effect.gen(function* () {
-          yield* Effect.timeoutOption(Deferred.await(over), "6 seconds")
-          if (Deferred.isDoneUnsafe(over)) return
-          yield* warehouse.stopImmediately
-          yield* Effect.sleep("500 millis")
-          yield* warehouse.start
-        })
-        const until = { until: () => Deferred.isDoneUnsafe(over) }
-        const [seen, torn] = [new Set<string>(), new Array<unknown>()]
-        const query = Effect.gen(function* () {
-          for (const { look, target } of targets) {
-            const rows = yield* look
-            for (const { number } of rows) seen.add(`${target} ${String(number)}`)
-            torn.push(...tornIn(rows).map((row) => ({ target, ...row })))
-            yield* Effect.sleep("20 millis")
-          }
-        })
-        const around = yield* Effect.all(
-          [Effect.repeat((yield* writer).write, until), Effect.repeat(restart, until), Effect.repeat(query, until)],
-          { concurrency: "unbounded" }
-        ).pipe(Effect.forkScoped)
-        const killing = targets.map(({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]))
-        yield* Effect.all(killing, { concurrency: "unbounded" })
-        yield* Deferred.succeed(over, undefined)
-        yield* Fiber.join(around)
-        assert.deepStrictEqual(torn, [])
-        assert.isAbove(seen.size, 1)
-
-        yield* settled(sql)
-        for (const { read, target } of targets) {
-          const ended = yield* runWith(environment, ["sync", target])
-          assert.strictEqual(ended.code, 0, ended.stderr)
-          for (const { name } of resources) {
-            const rows = yield* sql<{ id: string; record: string }>`
-            select id, record from ${sql(Readers.tableOf(name))} where organization_id = ${owner}`
-            const expected = Object.fromEntries(rows.map(({ id, record }) => [id, record]))
-            assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
-          }
+  it.effect("however often the command and the target's database were killed", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const service = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", ROLES: "data-api" })
+      // A process that is killed loses nothing that the system was given to write.
+      const warehouse = yield* LocalPostgres.make({ settings: { fsync: "off" } })
+      const copied = yield* clientOf(warehouse.url)
+      const folder = yield* Process.temporaryFolder
+      const environment = { PRACTICE_DATA_URL: yield* service.address, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
+      const file = join(folder, "copy.db")
+      const targets = [
+        {
+          target: warehouse.url,
+          look: looking(copied.unsafe<Found[number]>(atRound("strpos"))),
+          read: (name: string) => Readers.inPostgres(copied, "public", name)
+        },
+        {
+          target: `sqlite:${file}`,
+          look: looking(Effect.try(() => Readers.query(file, atRound("instr")))),
+          read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
         }
-      }),
-    180_000
+      ]
+
+      const over = yield* Deferred.make<void>()
+      const restart = Effect.gen(function* () {
+        yield* Effect.timeoutOption(Deferred.await(over), "6 seconds")
+        if (Deferred.isDoneUnsafe(over)) return
+        yield* warehouse.stopImmediately
+        yield* Effect.sleep("500 millis")
+        yield* warehouse.start
+      })
+      const until = { until: () => Deferred.isDoneUnsafe(over) }
+      const [seen, torn] = [new Set<string>(), new Array<unknown>()]
+      const query = Effect.gen(function* () {
+        for (const { look, target } of targets) {
+          const rows = yield* look
+          for (const { number } of rows) seen.add(`${target} ${String(number)}`)
+          torn.push(...tornIn(rows).map((row) => ({ target, ...row })))
+          yield* Effect.sleep("20 millis")
+        }
+      })
+      const around = yield* Effect.all(
+        [Effect.repeat((yield* writer).write, until), Effect.repeat(restart, until), Effect.repeat(query, until)],
+        { concurrency: "unbounded" }
+      ).pipe(Effect.forkScoped)
+      const killing = targets.map(({ target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1"]))
+      yield* Effect.all(killing, { concurrency: "unbounded" })
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(around)
+      assert.deepStrictEqual(torn, [])
+      assert.isAbove(seen.size, 1)
+
+      yield* settled(sql)
+      for (const { read, target } of targets) {
+        const ended = yield* runWith(environment, ["sync", target])
+        assert.strictEqual(ended.code, 0, ended.stderr)
+        for (const { name } of resources) {
+          const rows = yield* sql<{ id: string; record: string }>`
+            select id, record from ${sql(Readers.tableOf(name))} where organization_id = ${owner}`
+          const expected = Object.fromEntries(rows.map(({ id, record }) => [id, record]))
+          assert.deepStrictEqual(Object.fromEntries(yield* read(name)), expected, `${name} in ${target}`)
+        }
+      }
+    })
   )
 })
