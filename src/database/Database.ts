@@ -19,7 +19,7 @@ import * as Store from "./Store.ts"
  * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
  * which have time and run alone, may use the client itself.
  */
-export interface Database extends PgClient.PgClient, Store.Store {
+export interface Database extends PgClient.PgClient, Store.Store, Effect.Success<ReturnType<typeof Pipeline.reads>> {
   readonly distribution: Distribution.Distribution
   /** The embedded database has none. */
   readonly url?: Redacted.Redacted
@@ -99,12 +99,18 @@ const abandoned = {
 export const guarded = (
   client: PgClient.PgClient,
   options: Store.StoreOptions,
-  distribution?: Distribution.Distribution
+  distribution?: Distribution.Distribution,
+  pipeline = Pipeline.make([])
 ) =>
   Effect.gen(function* () {
     const store = yield* Store.make(options)
     const reported = distribution ?? (yield* Distribution.make(client, store))
-    return Object.assign(client.bind(undefined), client, store, { distribution: reported }) satisfies Database
+    const reads = yield* Pipeline.reads(store, pipeline)
+    return Object.assign(client.bind(undefined), client, {
+      ...store,
+      ...reads,
+      distribution: reported
+    }) satisfies Database
   })
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
@@ -180,12 +186,11 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     name,
     pool: options.pool,
     connections,
-    pipeline,
     isCancellable: true,
     probe,
     disconnect: () => sockets.forEach((socket) => socket.destroy())
   }
-  return Object.assign(yield* guarded(client, store), { url: options.url })
+  return Object.assign(yield* guarded(client, store, undefined, pipeline), { url: options.url })
 })
 
 /** All databases on the one client that there is. */

@@ -2,84 +2,95 @@
  * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
  * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
-import { Effect, Exit, FiberSet } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
-import * as Throttle from "../observability/Throttle.ts"
-import { isShort, reasonOf } from "./SqlFailure.ts"
+import { Cause, Effect, Exit, FiberHandle, Latch, MutableRef, Result } from "effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { isReadOnly, isShort, isUnreachable, reasonOf } from "./SqlFailure.ts"
 
 /** The time before the next probe. */
 const pause = "200 millis"
 
-/** An outage that begins sooner after the last one is reported as a part of it. */
-const quiet = "1 second"
-
 export interface OutageOptions {
   readonly name: string
+  /** Probes the database on a connection of its own. */
   readonly probe: Effect.Effect<unknown, SqlError>
-  readonly onDown: () => void
-  /** Called when an outage begins that is no part of the last one. */
+  /** Closes all connections, to a server that takes no writes any more. */
+  readonly disconnect?: () => void
+  /** Called when an outage begins. */
   readonly onOutage: () => void
 }
 
 /** Watches a database until the scope closes. */
-export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: OutageOptions) {
-  const run = yield* FiberSet.makeRuntime()
-  let isDown = false
-  let isWatched = false
-  let isSuspected = false
-  let successes = 0
+export const make = Effect.fnUntraced(function* ({ disconnect, name, onOutage, probe }: OutageOptions) {
+  const down = Latch.makeUnsafe()
+  const reason = MutableRef.make("")
+  const successes = MutableRef.make(0)
+
+  /** An outage begins, unless other statements have succeeded since there were so many. */
+  const begin = (error: SqlError, before: number) => {
+    if (down.isOpen() || successes.current > before) return
+    reason.current = reasonOf(error)
+    down.openUnsafe()
+  }
+
+  const succeeded = () => {
+    MutableRef.increment(successes)
+    down.closeUnsafe()
+  }
 
   // A database that has no connection left is up: those that are open work.
-  const reach = Effect.catchIf(probe, isShort, () => Effect.void)
+  const reach = Effect.result(Effect.catchIf(probe, isShort, () => Effect.void))
 
-  const untilBack = Effect.gen(function* () {
-    while (isDown) {
-      while (isDown) {
+  const watch = Effect.gen(function* () {
+    yield* down.await
+    onOutage()
+    const warning = Effect.logWarning(`The ${name} cannot be reached`)
+    yield* Effect.annotateLogs(warning, { dependency: name, reason: reason.current })
+    while (down.isOpen()) {
+      while (down.isOpen()) {
         yield* Effect.sleep(pause)
-        if (isDown && Exit.isSuccess(yield* Effect.exit(reach))) isDown = false
+        if (down.isOpen() && Result.isSuccess(yield* reach)) down.closeUnsafe()
       }
-      yield* Effect.sleep(quiet)
+      // It may be gone again at once.
+      yield* Effect.sleep("1 second")
     }
-    isWatched = false
     yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), { dependency: name })
   })
 
-  const begin = (error: SqlError) => {
-    if (isDown) return
-    isDown = true
-    if (!isWatched) {
-      isWatched = true
-      onOutage()
-      const warning = Effect.logWarning(`The ${name} cannot be reached`)
-      run(Effect.annotateLogs(warning, { dependency: name, reason: reasonOf(error) }))
-      run(untilBack)
-    }
-    onDown()
-  }
+  const suspect = Effect.gen(function* () {
+    const before = successes.current
+    const reached = yield* reach
+    if (Result.isFailure(reached)) begin(reached.failure, before)
+    // A busy database is not probed more often than one that is down.
+    else yield* Effect.sleep(pause)
+  })
+
+  yield* Effect.forkScoped(Effect.forever(watch))
+  const inBackground = yield* FiberHandle.makeRuntime<never>()
 
   return {
-    isDown: () => isDown,
-    /** The number of successful statements, by which a waiting statement sees that others succeed. */
-    successes: () => successes,
-    succeeded: () => {
-      successes++
-      isDown = false
-    },
-    begin,
-    /** Probes a database that has not responded for a while. An outage begins when the probe fails too. */
-    suspect: () => {
-      if (isDown || isSuspected) return
-      isSuspected = true
-      const before = successes
-      const onFailure = (error: SqlError) => Effect.sync(() => (successes === before ? begin(error) : undefined))
-      // A busy database is not probed more often than one that is down.
-      const probed = Effect.matchEffect(reach, { onFailure, onSuccess: () => Effect.sleep(pause) })
-      const end = Effect.sync(() => (isSuspected = false))
-      run(Effect.ensuring(probed, end))
-    },
-    warnUnanswered: Throttle.make(`The ${name} did not answer`),
-    warnRefused: Throttle.make(`The ${name} refuses the service`)
+    isDown: () => down.isOpen(),
+    /** Completes once the database is down. */
+    begun: down.await,
+    succeeded,
+    /** Observes statements. Where they cannot connect, an outage begins, unless others have succeeded meanwhile. */
+    observe: <A, E, R>(statements: Effect.Effect<A, E, R>) =>
+      Effect.suspend(() => {
+        const before = successes.current
+        return Effect.onExit(statements, (exit) =>
+          Effect.sync(() => {
+            if (Exit.isSuccess(exit)) return succeeded()
+            const error = Cause.squash(exit.cause)
+            if (!isSqlError(error)) return
+            if (isUnreachable(error)) begin(error, before)
+            if (isReadOnly(error)) disconnect?.()
+          })
+        )
+      }),
+    /** The number of statements that have succeeded. */
+    successes: () => successes.current,
+    /** Has a database probed, unless statements have succeeded since there were so many. An outage begins if the probe fails. */
+    suspect: (before: number) => {
+      if (successes.current === before) inBackground(suspect, { onlyIfMissing: true })
+    }
   }
 })
-
-export type Outage = Effect.Success<ReturnType<typeof make>>

@@ -1,5 +1,5 @@
 /** Failed statements: their classification, and transactions that fail with the errors of their statements. */
-import { Effect, Predicate } from "effect"
+import { Data, Effect, Predicate } from "effect"
 import type { SqlClient } from "effect/sql"
 import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
 
@@ -64,6 +64,26 @@ export const kindOf = (error: SqlError) => {
   // A privilege, table or function is missing.
   return operation !== "connect" && codeOf(error).startsWith("42") ? "Refused" : "Unreachable"
 }
+
+/** The reason why a statement has no result. */
+export type Failure = Data.TaggedEnum<{
+  /** The database is up, and had no time for the statement. */
+  Busy: { readonly reason: string }
+  /** The database refuses the statement, for lack of a privilege or a migration. */
+  Refused: { readonly reason: string }
+  /** The database cannot be reached, or does not work. */
+  Unreachable: { readonly reason: string }
+}>
+export const Failure = Data.taggedEnum<Failure>()
+
+/** The predicate of a sentence about a database without a result. */
+export const describe = Failure.$match({
+  Busy: () => "does not answer in time",
+  Refused: () => "refuses the service",
+  Unreachable: () => "cannot be reached"
+})
+
+export const failureOf = (error: SqlError): Failure => Failure[kindOf(error)]({ reason: reasonOf(error) })
 
 /**
  * Retries a read once that a replica has ended, since changes of its primary overtook it, such as those of a vacuum. The

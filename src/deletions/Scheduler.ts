@@ -4,11 +4,9 @@
  */
 import { Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { nearlyAll } from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import type { Failure } from "../database/Store.ts"
-import { reasonOf } from "../database/SqlFailure.ts"
+import { type Failure, reasonOf } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
@@ -76,8 +74,8 @@ const deliveryTimeout = Duration.millis(1300)
 /** The worker has time, but must not wait until the system gives up a silent connection. */
 const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
 
-/** Tasks run beside the worker's other statements, and leave some connections to those and to the intake. */
-const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
+/** Tasks run beside the worker's other statements. */
+const tasks = { key: "the tasks", within: Duration.seconds(65), unavailable } as const
 
 const longestRun = Duration.minutes(1)
 

@@ -7,7 +7,6 @@ import { DeletionTask, type State } from "../api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Page } from "../api/records/Requests.ts"
-import { atMost } from "../database/Admission.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
 
@@ -46,7 +45,6 @@ const make = Effect.gen(function* () {
       sql.run(
         {
           key: `organization ${organization}, reading its tasks`,
-          share: atMost(1),
           within: Duration.seconds(5),
           unavailable: TaskStoreDown.from
         },

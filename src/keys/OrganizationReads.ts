@@ -6,7 +6,6 @@
 import { Cause, Data, Duration, Effect, Redacted } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { type CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
-import { atMost, fair } from "../database/Admission.ts"
 import { type Database, isSameDatabase } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -97,13 +96,9 @@ export const resolveByRead = <A, E, R>(
   })
 }
 
-/**
- * Large pages keep this process busy, not the database: in parallel they are no faster, and delay the reads of other
- * organizations. So each organization has one at a time, and none on a shared connection.
- */
+/** Reads of more rows do not go over a shared connection, where they delay those behind them. */
 export const largePage = 250
 
-const one = atMost(1)
 const within = Duration.seconds(8)
 
 /** Limits and offsets are in the texts, so there can be any number of them. */
@@ -151,7 +146,7 @@ export const make = (sql: Database) => {
   ) => {
     const isSmall = limit <= largePage
     const values = [owner, ...others]
-    const request = { key, share: isSmall ? fair : one, within, unavailable: RecordStoreDown.from }
+    const request = { key, within, unavailable: RecordStoreDown.from }
     const dedicated = () => {
       const statement = sql.unsafe<Row>(text, values)
       return retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
@@ -173,7 +168,7 @@ export const make = (sql: Database) => {
 
   const failed = (error: KeyError) => Effect.die(new KeyFailed({ error }))
 
-  /** Looks the key up first: for large pages as well, which an organization has one of at a time, whatever its keys. */
+  /** Looks the key up first for large pages as well. */
   const readByKey = <Row extends object>(query: Query<Row>, organization: OrganizationOfKey) => {
     const resolve = Effect.catch(organization.resolve, failed)
     if (query.limit > largePage || !isBeside(organization.resolver)) {

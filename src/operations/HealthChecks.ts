@@ -7,7 +7,8 @@ import { type Health, OperationsApi } from "../api/IntakeApi.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { missing } from "../database/Migrations.ts"
-import * as Store from "../database/Store.ts"
+import { describe, type Failure } from "../database/SqlFailure.ts"
+import type { StatementRequest } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
@@ -17,10 +18,10 @@ import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
 import { lacking, needs } from "./Privileges.ts"
 import type { Role } from "./Settings.ts"
 
-const request: Store.StatementRequest<string> = {
+const request: StatementRequest<string> = {
   key: "health",
   within: Duration.millis(400),
-  unavailable: (failure) => String.capitalize(Store.describe(failure))
+  unavailable: (failure) => String.capitalize(describe(failure))
 }
 
 /** Health responds within half a second. What takes longer than a statement is left out. */
@@ -87,10 +88,7 @@ const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["sta
  * The readiness for roles: each database that they need is migrated, and its login may do what they do. A database that is
  * down keeps the state that it had. The errors of the request are the failures of the database.
  */
-const readinessOf = Effect.fnUntraced(function* (
-  roles: ReadonlyArray<Role>,
-  checking: Store.StatementRequest<Store.Failure>
-) {
+const readinessOf = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, checking: StatementRequest<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const needed = roles.flatMap((role) =>
     role === "data-api"

@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
-import * as Store from "../database/Store.ts"
+import { describe, type Failure } from "../database/SqlFailure.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -38,7 +38,7 @@ const reader =
       {
         key: "operators",
         within: Duration.millis(1500),
-        unavailable: (failure: Store.Failure) => problem(503, `The ${store} store ${Store.describe(failure)}.`)
+        unavailable: (failure: Failure) => problem(503, `The ${store} store ${describe(failure)}.`)
       },
       Effect.provideContext(statements, services)
     )

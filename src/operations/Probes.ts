@@ -1,7 +1,8 @@
 /** Probes of the databases, which read the figures of the backlog of tasks. */
 import { Duration, Effect, Layer, Option, Record, identity } from "effect"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import type * as Store from "../database/Store.ts"
+import type { Failure } from "../database/SqlFailure.ts"
+import type { StatementRequest } from "../database/Store.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import { Sweep } from "../deletions/Sweep.ts"
 import * as Series from "../observability/Series.ts"
@@ -10,7 +11,7 @@ import * as Time from "../process/Time.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import type { Role } from "./Settings.ts"
 
-const probe: Store.StatementRequest<Store.Failure> = {
+const probe: StatementRequest<Failure> = {
   key: "the metrics",
   within: Duration.seconds(2),
   unavailable: identity

@@ -2,11 +2,10 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Context, Duration, Effect, flow, Layer, Random, Schema } from "effect"
+import { Cache, Context, Duration, Effect, flow, Layer, Option, Random, Schema, Semaphore } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
-import * as Admission from "../database/Admission.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import * as Throttle from "../observability/Throttle.ts"
@@ -67,15 +66,10 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
     const circuits = yield* Circuits.make
     if (client.isMissing !== true) yield* circuits.watch
     const limitLines = Throttle.limited(50)
-    // Nothing waits.
-    const inFlight = Admission.make({ permits: Infinity, waiting: 0, waitingPerKey: 0 })
-    const share = Admission.atMost(maximumReadsOfAnOrganization)
-    const begin = (key: string) =>
-      Effect.suspend(() =>
-        inFlight.request({ key, share, start: () => {} }) === "taken"
-          ? Effect.void
-          : Effect.fail(new Errors.ProcessorBusy())
-      )
+    const places = yield* Cache.make({
+      capacity: 10_000,
+      lookup: (_organization: string) => Semaphore.make(maximumReadsOfAnOrganization)
+    })
 
     const down = (account: string, retryAfter = Duration.zero) =>
       Effect.flatMap(circuits.untilNext(account), (untilNext) =>
@@ -130,11 +124,11 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
           if (client.isMissing === true) return yield* new Errors.ProcessorNotConfigured()
           return yield* call(kind, { organization, account }, page, Duration.subtract(timeout, took))
         })
-        return yield* Effect.acquireUseRelease(
-          begin(organization),
-          () => read,
-          () => Effect.sync(() => inFlight.release(organization))
-        ).pipe(Effect.annotateLogs({ organization, clinic, kind }))
+        const inFlight = yield* Cache.get(places, organization)
+        const found = yield* inFlight
+          .withPermitsIfAvailable(1)(read)
+          .pipe(Effect.annotateLogs({ organization, clinic, kind }))
+        return Option.isSome(found) ? found.value : yield* new Errors.ProcessorBusy()
       })
     }
   })

@@ -11,10 +11,8 @@ import {
 } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
-import * as Pipeline from "../../../src/database/Pipeline.ts"
-import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
+import { type Failure, retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
-import { fakeTimers } from "../../support/fakeTimers.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 // The time is virtual: a test that takes seconds hangs.
@@ -28,23 +26,19 @@ const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, oper
 const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
 const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
 
-/** The row of a statement that runs alone. */
-const alone: object = { row: "alone" }
-
 interface Options {
   readonly connections?: number
   readonly cancels?: boolean
-  readonly shared?: Pipeline.SharedConnection
 }
 
 const requestOf = (key: string, within: Duration.Duration) => ({
   key,
   within,
-  unavailable: ({ _tag }: Store.Failure) => _tag
+  unavailable: ({ _tag }: Failure) => _tag
 })
 
 /** A store over a database that is up or down, what was seen of it, and its metrics. */
-const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2, shared }: Options = {}) {
+const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2 }: Options = {}) {
   const isUp = yield* Ref.make(true)
   const failure = yield* Ref.make(unreachable)
   const seen = { statements: 0, probes: 0 }
@@ -60,13 +54,11 @@ const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2
     pool: "records",
     connections,
     isCancellable: cancels,
-    probe: asked("probes"),
-    pipeline: Pipeline.make(shared === undefined ? [] : [shared])
+    probe: asked("probes")
   }).pipe(Effect.provide(logger))
   return {
     ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
       store.run(requestOf(key, within), statement).pipe(Effect.provide(logger)),
-    short: store.runShort(requestOf("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed([alone])),
     failure,
     isUp,
     lines,
@@ -101,8 +93,8 @@ it.effect("an outage: statements fail at once, nothing is sent, and a probe ends
     })
     assert.deepStrictEqual(new Set(answers), new Set(["Unreachable"]))
     assert.strictEqual(seen.statements, 0)
-    assert.deepInclude(yield* metrics, { dependency_up: 0, dependency_outages_total: 1, unreachable: 5001 })
     yield* TestClock.adjust("10 seconds")
+    assert.deepInclude(yield* metrics, { dependency_up: 0, dependency_outages_total: 1, unreachable: 5001 })
     assert.isTrue(seen.probes >= 10 && seen.probes <= 100)
     yield* Ref.set(isUp, true)
     yield* TestClock.adjust("1 second")
@@ -274,87 +266,48 @@ it.effect("taken connections and waiting statements are gauges that go down agai
   }).pipe(withRegistry)
 )
 
-/** Lets time pass for fibers, and for the deadline of a short read, which is a timer of Node. */
-const pass = Effect.fnUntraced(function* (millis: number) {
-  // Ends the timer of TestClock's warning.
-  yield* TestClock.adjust(0)
-  vi.advanceTimersByTime(millis)
-  yield* TestClock.adjust(millis)
-})
-
-const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-
-it.effect(
-  "a request is told the times of its statements, and how long they waited; of one on a shared connection too",
-  () =>
-    Effect.gen(function* () {
-      const told: Array<Store.Accounted> = []
-      const answer = Effect.delay(Effect.succeed([]), "40 millis")
-      const { ask, isUp, short } = yield* makeStore({ connections: 1, shared: { run: () => answer } })
-      const statement = Effect.delay(Effect.succeed("found"), "300 millis")
-      const asking = Effect.all([short, ask(statement), ask(statement, "b")], { concurrency: "unbounded" })
-      const accounting = Effect.provideService(Store.Accounting, (one) => void told.push(one))
-      yield* begun(accounting(asking))
-      yield* turn
-      yield* TestClock.adjust("1 second")
-      yield* Ref.set(isUp, false)
-      yield* Effect.exit(accounting(ask(Effect.fail(unreachable))))
-      assert.deepStrictEqual(told, [
-        { waited: 0, took: 40 },
-        { waited: 0, took: 300 },
-        { waited: 300, took: 300 },
-        { waited: 0, took: 0 },
-        { refused: "Unreachable" }
-      ])
-    }).pipe(withRegistry)
-)
-
-it.effect.each([
-  ["answered", Effect.succeed([])],
-  ["failed", Effect.fail(dropped)],
-  ["answered late", Effect.delay(Effect.succeed([]), "150 millis")]
-] as const)(
-  "a place of a shared connection comes back from a short read that is %s, or whose caller leaves",
-  ([, answer]) =>
-    Effect.gen(function* () {
-      yield* fakeTimers
-      let shared = 0
-      const run = () =>
-        Effect.andThen(
-          Effect.sync(() => shared++),
-          answer
-        )
-      const { short } = yield* makeStore({ shared: { run } })
-      for (let n = 0; n < 40; n++) {
-        // Before it is sent, and after.
-        for (const wait of [Effect.void, turn]) {
-          const leaving = yield* begun(short)
-          yield* wait
-          yield* Fiber.interrupt(leaving)
-          yield* turn
-        }
-        const staying = yield* begun(short)
-        yield* turn
-        yield* pass(2000)
-        assert.isDefined(staying.pollUnsafe())
-      }
-      assert.strictEqual(shared, 80)
-    })
-)
-
-it.effect("after a short read that is slow on a shared connection, others run alone for a second", () =>
+it.effect("a request is told the times of its statements, and how long they waited", () =>
   Effect.gen(function* () {
-    yield* fakeTimers
-    const { short } = yield* makeStore({ shared: { run: () => Effect.delay(Effect.succeed([]), "150 millis") } })
-    const slow = yield* begun(short)
-    yield* turn
-    yield* pass(100)
-    assert.deepStrictEqual(slow.pollUnsafe(), Exit.succeed(Exit.succeed([alone])))
-    assert.deepStrictEqual(yield* short, [alone])
-    yield* pass(1000)
-    const next = yield* begun(short)
-    yield* turn
-    assert.isUndefined(next.pollUnsafe())
+    const told: Array<Store.Accounted> = []
+    const { ask } = yield* makeStore({ connections: 1 })
+    const statement = Effect.delay(Effect.succeed("found"), "300 millis")
+    const asking = Effect.all([ask(statement), ask(statement, "b")], { concurrency: "unbounded" })
+    const accounting = Effect.provideService(Store.Accounting, (one) => void told.push(one))
+    yield* begun(accounting(asking))
+    yield* TestClock.adjust("1 second")
+    yield* Effect.exit(accounting(ask(Effect.fail(unreachable))))
+    assert.deepStrictEqual(told, [
+      { waited: 0, took: 300 },
+      { waited: 300, took: 300 },
+      { waited: 0, took: 0 },
+      { refused: "Unreachable" }
+    ])
+  })
+)
+
+it.effect("keys that wait for a connection are served in turn, and one leaves two connections to others", () =>
+  Effect.gen(function* () {
+    const { ask } = yield* makeStore({ connections: 4 })
+    const served: Array<string> = []
+    const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const hold = (key: string, end: Effect.Effect<void>) =>
+      begun(
+        ask(
+          Effect.andThen(
+            Effect.sync(() => served.push(key)),
+            end
+          ),
+          key
+        )
+      )
+    for (const end of [Deferred.await(first), Effect.never, Effect.never]) yield* hold("a", end)
+    for (const end of [Deferred.await(second), Effect.never, Effect.never]) yield* hold("b", end)
+    yield* hold("c", Effect.never)
+    assert.deepStrictEqual(served, ["a", "a", "b", "b"])
+    yield* Deferred.succeed(first, undefined)
+    yield* Deferred.succeed(second, undefined)
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(served, ["a", "a", "b", "b", "c", "a"])
   })
 )
 

@@ -1,6 +1,5 @@
 /**
- * Reads for an organization, on a database that never answers: the timeouts of reads and look-ups, and one large page at a
- * time for an organization. And which statements look a key up.
+ * Reads for an organization, on a database that never answers: the timeouts of reads and look-ups. And which statements look a key up.
  */
 import { Duplex } from "node:stream"
 import { assert, it } from "@effect/vitest"
@@ -87,38 +86,14 @@ it.effect(
 const pageOf = (sql: Database, limit: number) =>
   make(sql)({ text: "select $1", values: [], columns: [], limit, isPlannedOnce: true })
 
-const pagesOf = (limit: number) =>
-  Effect.map(databaseOf(Distribution.single), (sql) => {
-    const read = pageOf(sql, limit)
-    return (id: string) => begun(Effect.provideService(read, CurrentOrganization, { id }))
-  })
-
-it.effect(
-  "one page of more than 250 records is read at a time for an organization, and a read ends after 8 seconds",
-  () =>
-    Effect.gen(function* () {
-      const [large, small] = [yield* pagesOf(251), yield* pagesOf(250)]
-      const first = yield* large("org_a")
-      const second = yield* large("org_a")
-      const running = [first, yield* large("org_b"), yield* small("org_a"), yield* small("org_a")]
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(second.pollUnsafe(), busyRecords)
-      yield* TestClock.adjust("6999 millis")
-      for (const fiber of running) assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      for (const fiber of running) assert.deepStrictEqual(fiber.pollUnsafe(), busyRecords)
-    })
-)
-
-it.effect("one such page is read at a time for an organization, whatever its keys", () =>
+it.effect("a read of records ends after 8 seconds", () =>
   Effect.gen(function* () {
-    const database = yield* databaseOf(Distribution.single)
-    const keys = { database, resolve: () => Effect.succeed("org_a") }
-    const large = (key: string) => begun(resolveByRead(new OrganizationOfKey(key, keys), pageOf(database, 251)))
-    const [first, second] = [yield* large("pda_live_of_a"), yield* large("pda_live_of_a_as_well")]
-    yield* TestClock.adjust("1 second")
-    assert.isUndefined(first.pollUnsafe())
-    assert.deepStrictEqual(second.pollUnsafe(), busyRecords)
+    const sql = yield* databaseOf(Distribution.single)
+    const page = yield* begun(Effect.provideService(pageOf(sql, 251), CurrentOrganization, { id: "org_a" }))
+    yield* TestClock.adjust("7999 millis")
+    assert.isUndefined(page.pollUnsafe())
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(page.pollUnsafe(), busyRecords)
   })
 )
 
