@@ -10,9 +10,6 @@ import { pspGroups } from "./Psp.ts"
 import { allChanges, resources } from "./records/index.ts"
 import { defaultLimit, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 
-/** The most bytes of a request body. */
-export const maximumBody = 1024 ** 2
-
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
@@ -23,7 +20,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Fields** are always present in a record; a missing value is null.
 - **Requests** carry all their fields in the body. A query string gets 422; a \`Content-Encoding\` gets 415.
 - **Errors** have a \`detail\`: a string, or for 422 a list of up to 100 faults. An error body is at most 64 KiB. \`x-error\` is the error code, such as \`record_not_found\`: match on it and the status, since messages may change. A 404 or 410 without it comes from a proxy or another server. 503 means that a store is down or busy, or that the service is busy: retry after \`Retry-After\` seconds.
-- **Connections**: malformed HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; the server then closes the connection. \`Upgrade\` is ignored, and the connection closes after the response; combined with \`Transfer-Encoding\`, it gets 411.
+- **Connections**: malformed HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; the server then closes the connection.
 - **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
 - **Browsers**: pages of other origins cannot call the API. An API key in a web page is public and exposes all your records: call the API from your server instead.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
@@ -74,7 +71,7 @@ const statuses: Readonly<Record<string, Status>> = {
     "The order of changes restarted: start again without a cursor, with an empty copy.",
     new Errors.CursorExpired()
   ),
-  ...bodyStatuses(maximumBody),
+  ...bodyStatuses,
   422: {
     description:
       "The request does not match the schema of the endpoint. Lists up to 100 faults of the body; a query string is rejected before the body is read.",

@@ -120,7 +120,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         identifier: "InvoiceDeletionsPage",
         description: "A page of invoice deletions. The last page has fewer than `limit`."
       }),
-      error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.TaskStoreDown, Errors.ServiceBusy)
+      error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.TaskStoreDown)
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "search"],
@@ -133,13 +133,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
     HttpApiEndpoint.post("get", "/invoice-deletions/get", {
       payload: GetRequest,
       success: DeletionTask,
-      error: Errors.responses(
-        Errors.OrgMismatch,
-        Errors.TaskIdRequired,
-        Errors.TaskNotFound,
-        Errors.TaskStoreDown,
-        Errors.ServiceBusy
-      )
+      error: Errors.responses(Errors.OrgMismatch, Errors.TaskIdRequired, Errors.TaskNotFound, Errors.TaskStoreDown)
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "get"],

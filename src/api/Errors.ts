@@ -98,10 +98,12 @@ export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, 
   )
 }) {}
 
-export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {
-  static readonly over = (bytes: number) =>
-    new PayloadTooLarge({ detail: `The request body is larger than ${bytes} bytes` })
-}
+/** The most bytes of a request body. */
+export const maximumBody = 256 * 1024
+
+export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, {
+  detail: text(`The request body is larger than ${maximumBody / 1024} KiB`)
+}) {}
 
 export class EncodingUnsupported extends error<EncodingUnsupported>()("EncodingUnsupported", 415, {
   detail: text("Content-Encoding should be identity")
@@ -153,10 +155,6 @@ export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown",
 export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, down(tasks)) {
   static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: tasks[_tag] })
 }
-
-export class ServiceBusy extends error<ServiceBusy>()("ServiceBusy", 503, {
-  ...retried("The service is reading too many large requests")
-}) {}
 
 export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, {
   ...retried("The payment processor failed or refused the read")

@@ -15,8 +15,6 @@ declare module "effect/Schema" {
     interface Augment {
       /** The item of a 422 when this schema or check refuses a value. */
       readonly fault?: Fault | undefined
-      /** Of a request body: the most items of all its lists together. */
-      readonly maximumItems?: number | undefined
     }
   }
 }

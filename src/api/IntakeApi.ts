@@ -8,11 +8,8 @@ import * as Errors from "./Errors.ts"
 import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 
-/** The most bytes of a delivery. */
-export const maximumDelivery = 4 * 1024 ** 2
-
 /** The most items of a delivery, of both kinds together. */
-export const maximumItems = 10_000
+export const maximumItems = 3000
 
 // The example of a signed delivery runs as it is, with `INTAKE`, `ORGANIZATION` and `SECRET` in the environment.
 const introduction = `
@@ -21,7 +18,7 @@ Accepts notifications of deleted invoices and invoice lines, and deletes them sh
 - Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every retry gets the first response. After a 503, a timeout or a broken connection, retry with the same key.
 - Extra ids of an item must match the record; mismatches are skipped and counted by reason.
 - A deleted record stays deleted, however it is written later, unless the operator undoes the deletion. A deletion may arrive before its record: an item that was not found is remembered for 90 days, unless the operator sets another time, and its record is deleted on arrival.
-- More than ${maximumItems.toLocaleString("en")} items get 422; the count in the response may be lower than the actual number.
+- More than ${maximumItems.toLocaleString("en")} items get 422.
 - A 422 lists up to 100 faults of a delivery. An error body is at most 64 KiB. \`x-error\` is the error code.
 - Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
 - Deliveries of an organization with a signing secret must be signed, and the service may require signatures from everyone: see below. Otherwise unsigned deliveries are accepted from anyone. Once its secrets are revoked, an organization gets 401 until the operator allows unsigned deliveries.
@@ -96,7 +93,7 @@ export const InvoiceDeletions = Schema.Struct({
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
   )
-  .annotate({ identifier: "InvoiceDeletions", maximumItems })
+  .annotate({ identifier: "InvoiceDeletions" })
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
 const visible = /^[\x20-\x7e]+$/
@@ -197,7 +194,7 @@ const statuses: Readonly<Record<string, Status>> = {
     "The required signature is missing or invalid. `detail` names the header that is missing, too old, too new, or does not match; or states that the organization has no signing secret.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
-  ...bodyStatuses(maximumDelivery),
+  ...bodyStatuses,
   422: {
     description:
       "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
@@ -205,7 +202,7 @@ const statuses: Readonly<Record<string, Status>> = {
   },
   503: {
     description:
-      "The store is down or busy, the service is reading too many large deliveries, or the organization has too many pending items: status `error`; the counts are 0 if the items were not read. Retry with the same key after `Retry-After` seconds.",
+      "The store is down or busy, or the organization has too many pending items: status `error`. Retry with the same key after `Retry-After` seconds.",
     example: { ...exampleReceipt, status: "error", received_at: null }
   }
 }

@@ -5,7 +5,6 @@ import * as Errors from "./Errors.ts"
 import { annotations, typeName } from "./openapi/Document.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
-import { down } from "./records/Resource.ts"
 import { faults, refuse } from "./Faults.ts"
 
 /** The largest page of the processor. */
@@ -98,7 +97,7 @@ const errors = Errors.responses(
   Errors.ClinicUnknown,
   Errors.ClinicNotConnected,
   Errors.CursorNotFound,
-  ...down,
+  Errors.RecordStoreDown,
   Errors.ProcessorDown,
   Errors.ProcessorNotConfigured,
   Errors.ProcessorBusy

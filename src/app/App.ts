@@ -14,6 +14,7 @@ import * as Failure from "../process/Failure.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import * as Probes from "../operations/Probes.ts"
 import { Listener } from "../http/Listener.ts"
+import * as Lane from "../lane/Lane.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../intake/Signatures.ts"
 import { Sweep } from "../deletions/Sweep.ts"
@@ -165,12 +166,11 @@ const layersOf = (settings: Settings) => {
   const scheduler = Scheduler.layer(deletionDelay)
   const signatures = Layer.succeed(SignaturesRequired, requireSignatures)
   const deliveries = Layer.mergeAll(scheduler, IntakeSecrets.layer, signatures)
-  const lane = settings.lane ? Server.lane : Layer.empty
   const changes = Layer.provide(watchChanges, ChangeClock.layer)
   return {
     "data-api": {
       services: reads,
-      routes: Layer.provide(Layer.merge(Server.dataApiRoutes, lane), reads),
+      routes: Layer.provide(Server.dataApiRoutes, reads),
       background: changes
     },
     // It may not keep the order of the records.
@@ -211,8 +211,7 @@ const databaseName = ({ dataDir, databaseUrl }: Settings) =>
 
 /** Logs the address of the service and its database, and where the operators' page is. */
 const announce = Effect.fnUntraced(function* (settings: Settings) {
-  const { address } = yield* HttpServer.HttpServer
-  const url = HttpServer.formatAddress(address)
+  const { url } = yield* Listener
   yield* Effect.log(`Listening on ${url}, over ${databaseName(settings)}`)
   if (Option.isNone(settings.databaseUrl)) {
     // The keys of the demo data are no secret, and the log has none.
@@ -241,7 +240,6 @@ const service = (settings: Settings) => {
   const watched = Layer.mergeAll(operators(settings), Probes.layer(roles), ProcessRuntime.layer(roles)).pipe(
     Layer.provide([served, Recent.Recent.layer])
   )
-  const listener = Layer.provide(Listener.layer({ ...settings, isMeasured: true }), [observers, watched])
   const shown = { dataApi: roles.includes("data-api"), intake: roles.includes("intake") }
   // On a database of your own, the address of the operators is nobody else's business.
   const landing = Layer.unwrap(
@@ -252,8 +250,11 @@ const service = (settings: Settings) => {
   const routes = Layer.mergeAll(Server.operationsRoutes, landing, ...ofRoles.map((role) => role.routes)).pipe(
     Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : []))
   )
-  const server = Layer.unwrap(Effect.map(Server.appOf(routes), (app) => Server.serve(app))).pipe(
-    Layer.provide([observers, served, listener])
+  const lane =
+    settings.lane && roles.includes("data-api") ? Layer.provide(Lane.layer, layers["data-api"].services) : Layer.empty
+  const server = Listener.layer(Server.appOf(routes), { ...settings, isMeasured: true }).pipe(
+    Layer.provide(lane),
+    Layer.provide([observers, served, watched])
   )
   const draining = Effect.gen(function* () {
     const [health, listening] = [yield* HealthChecks, yield* Listener]
@@ -263,9 +264,9 @@ const service = (settings: Settings) => {
   })
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
   const beside = Layer.merge(Layer.effectDiscard(draining), Databases.afterMigration(settings, background)).pipe(
-    Layer.provide([server, served, listener])
+    Layer.provide([server, served])
   )
-  return Layer.provide(Layer.effectDiscard(announce(settings)), [beside, listener, watched, database])
+  return Layer.provide(Layer.effectDiscard(announce(settings)), [beside, server, watched, database])
 }
 
 /** The whole service, from the configuration to the open socket: what `run` launches. */

@@ -1,15 +1,10 @@
 /** The routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
-import { HttpRouter, HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Context, type Duration, Effect, Layer, References } from "effect"
+import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import type { CurrentOrganization } from "../api/Authorization.ts"
-import { DataApi, maximumBody } from "../api/DataApi.ts"
-import type { DetailError } from "../api/Errors.ts"
-import { IntakeApi, maximumDelivery, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
-import { allChanges, searchable } from "../api/records/index.ts"
-import { changesHandler } from "../changes/Feed.ts"
+import { DataApi } from "../api/DataApi.ts"
+import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import * as Lane from "../http/Lane.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
@@ -18,10 +13,8 @@ import * as Signatures from "../intake/Signatures.ts"
 import { counting, RequestObservers } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
-import { isOurs } from "../keys/OrgResolver.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
-import { Repositories } from "../records/Repository.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 /** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
@@ -36,7 +29,7 @@ const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
 export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
-  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: maximumBody })])
+  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer])
 )
 
 /** The data API, its OpenAPI document and its documentation page. */
@@ -48,15 +41,7 @@ export const dataApiRoutes = below(
 
 /** The handlers of the intake with their middleware, over its services. A delivery is run after the delay. */
 export const intakeHandlers = (delay: Duration.Duration) =>
-  IntakeHandlers.intake(delay).pipe(
-    Layer.provideMerge([
-      Signatures.signedDelivery,
-      JsonBodyServer.layer(
-        { maxBytes: maximumDelivery, isRaw: true, busy: IntakeHandlers.busy(delay) },
-        Signatures.senders
-      )
-    ])
-  )
+  IntakeHandlers.intake(delay).pipe(Layer.provideMerge([Signatures.signedDelivery, JsonBodyServer.layerRaw]))
 
 /** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
@@ -105,65 +90,8 @@ export const middlewareOfApis = HttpRouter.middleware(
   { global: true }
 )
 
-interface Payload {
-  readonly organization?: string | null
-  readonly wait?: number | null
-}
-
-const isGiven = <A>(value: A | null | undefined) => value !== undefined && value !== null
-
-/** The reads of records that the lane answers, by their paths: those whose payload is valid, and that do not wait for changes. */
-export const laneReads = Effect.gen(function* () {
-  const authorize = yield* AuthorizationServer.laneAuthorization
-  const repositories = yield* Repositories
-
-  /** @param handler needs nothing of a request but its payload and its organization */
-  const readOf = <P extends Payload, E extends DetailError>(
-    endpoint: Parameters<typeof JsonBodyServer.decoderOf<P>>[0] & { readonly path: string },
-    handler: (payload: P) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>
-  ): readonly [path: string, read: Lane.Read] => {
-    const decode = JsonBodyServer.decoderOf(endpoint)
-    return [
-      `${dataApiPrefix}${endpoint.path}`,
-      (given, key) => {
-        const payload = decode(given)
-        if (payload === undefined || (isGiven(payload.wait) && payload.wait !== 0)) return undefined
-        // The handler compares an organization before it reads records.
-        return authorize(
-          key,
-          Effect.suspend(() => handler(payload)),
-          isGiven(payload.organization)
-        )
-      }
-    ]
-  }
-
-  return new Map([
-    readOf(allChanges.endpoints.changes, changesHandler(repositories.changes)),
-    ...searchable.flatMap((resource) => {
-      const { get, search } = RecordHandlers.handlersOf(repositories.of(resource))
-      const { endpoints } = resource.group
-      return [
-        readOf(endpoints.search, (payload) => search({ endpoint: endpoints.search, payload })),
-        readOf(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload }))
-      ]
-    })
-  ])
-})
-
-/** The lane of the listener, in front of the routes. */
-export const lane = Layer.unwrap(Effect.map(laneReads, (reads) => Lane.layer({ reads, isKey: isOurs })))
-
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))
-
-/** Serves what `appOf` returns. */
-export const serve = <E>(
-  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>
-) =>
-  // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
-  // long as the server remembers the fiber.
-  HttpServer.serve(app, Function.identity)

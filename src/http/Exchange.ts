@@ -1,12 +1,26 @@
-/** The parts of every request, whichever way it is answered: its facts, the headers of its response, its observers. */
+/** The parts of every request, whichever way it is answered: its id, its facts, the headers of its response, its observers. */
+import { randomUUID } from "node:crypto"
+import { STATUS_CODES } from "node:http"
 import { Context, References } from "effect"
 import type { HttpServerResponse } from "effect/http"
+import { errorHeader, errorName } from "../api/Errors.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { compress } from "./Compression.ts"
-import { wasRefused } from "./ServedRequest.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
+
+const visibleAscii = /^[\x21-\x7e]{1,128}$/
+
+/** The id that the client sent if it is 1 to 128 visible ASCII characters, otherwise a new one. */
+export const requestIdOf = (sent: string | ReadonlyArray<string> | undefined): string =>
+  typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
+
+/** An error of no endpoint: the text of its status, and the header that names it. */
+export const statusError = (status: number) => {
+  const detail = STATUS_CODES[status] ?? ""
+  return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
+}
 
 /** A context in which handlers and statements can note facts of a request, and log lines have its id. */
 export const contextOf = <R>(outer: Context.Context<R>, facts: RequestFacts.Account, id: string): Context.Context<R> =>
@@ -45,18 +59,16 @@ const lengthOf = ({ body }: Response) => (body._tag === "Empty" ? 0 : (body.cont
 /**
  * Completes the facts of a request, and passes them to observers.
  *
- * @param source the request of the server
  * @param response undefined if the client left before
  */
 export const conclude = (
   facts: RequestFacts.Account,
   observers: typeof RequestFacts.RequestObservers.Service,
-  source: object,
   response: Response | undefined
 ) => {
   facts.status = response?.status ?? 499
   facts.bytes = response === undefined || facts.method === "HEAD" ? 0 : lengthOf(response)
   // A statement was refused, and run again.
   if (facts.status < 400) facts.refusal = undefined
-  if (response !== undefined || !wasRefused(source)) for (const observer of observers) observer(facts)
+  for (const observer of observers) observer(facts)
 }

@@ -1,14 +1,26 @@
-/** Listens on an address, with limits, and stops gracefully. */
+/** Listens on an address, within the limits of node:http, and stops gracefully. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { Server as NetServer, Socket } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Layer, Schedule, type Scope } from "effect"
+import { Context, Duration, Effect, Fiber, identity, Iterable, Layer, type Scope } from "effect"
+import type { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { ServeError } from "effect/http/HttpServerError"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { type Front, type Limits, OrderedServer } from "./OrderedServer.ts"
+import { requestIdOf, statusError } from "./Exchange.ts"
 
-interface Options extends Limits {
+export interface Options {
   readonly host: string
+  /** 0 takes a free one. */
   readonly port: number
+  readonly maxConnections: number
+  /** From the first byte of a request to the end of its headers. */
+  readonly headersTimeout: Duration.Duration
+  /** From the first byte of a request to the end of its body. */
+  readonly bodyTimeout: Duration.Duration
+  /** For a connection without a request. */
+  readonly idleTimeout: Duration.Duration
   /** True for the public listener: its connections and refusals are in the metrics and the log. */
   readonly isMeasured?: boolean
 }
@@ -16,84 +28,169 @@ interface Options extends Limits {
 /** The longest duration of requests in flight after the listener is closed. */
 export const grace = Duration.seconds(10)
 
-// A client that waits for responses opens no new connection.
-const holding = Duration.millis(100)
-
-// Connections that the kernel keeps until they are accepted. The attempts of others would be lost, and repeated a second
-// later, when many arrive at once. The kernel has a limit of its own (somaxconn), mostly 4096.
-const backlog = 4096
-
-// A new connection may have a request on its way.
+/** The longest time for which idle connections stay open after the listener is closed: a request may be on its way. */
 const onTheWay = Duration.seconds(1)
 
-type Drained = Pick<
-  OrderedServer,
-  "listening" | "open" | "beginDrain" | "hold" | "stopAccepting" | "closeIdle" | "closeAllConnections"
->
+/** Connections that the kernel keeps until they are accepted. Its own limit (somaxconn) is mostly 4096. */
+const backlog = 4096
 
-/**
- * Serves for a duration, and closes each connection after its response. Then accepts no more connections, and returns
- * when all are closed, within `grace`.
- */
-export const drain = Effect.fnUntraced(function* (server: Drained, duration: Duration.Duration) {
-  if (!server.listening) return
-  server.beginDrain()
-  yield* Effect.sleep(duration)
-  server.hold()
-  yield* Effect.sleep(Duration.min(holding, duration))
-  yield* Effect.callback<void>((resume) => server.stopAccepting(() => resume(Effect.void)))
-  const untilClosed = Effect.repeat({ until: () => server.open === 0, schedule: Schedule.spaced("10 millis") })
-  yield* untilClosed(Effect.void).pipe(
-    Effect.timeoutOption(Duration.min(onTheWay, duration)),
-    Effect.andThen(untilClosed(Effect.sync(() => server.closeIdle()))),
-    Effect.timeoutOrElse({ duration: grace, orElse: () => Effect.sync(() => server.closeAllConnections()) })
-  )
-})
+/** Milliseconds without a byte in either direction, for a client that does not read: longer than any response takes. */
+const silence = 75_000
 
-/** Measures a listener until the scope closes, and passes the requests that the server refuses itself to observers. */
-const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
-  const observers = yield* RequestFacts.RequestObservers
-  server.on("refused", (facts: RequestFacts.RequestFacts) => {
-    for (const observer of observers) observer(facts)
+/** Handles a request before effect does, or passes it on. */
+export const Front = Context.Reference<(request: IncomingMessage, response: ServerResponse, pass: () => void) => void>(
+  "practice-data/http/Listener/Front",
+  { defaultValue: () => (_request, _response, pass) => pass() }
+)
+
+const makeServer = ({ bodyTimeout, headersTimeout, idleTimeout, maxConnections }: Options) => {
+  const requestTimeout = Duration.toMillis(bodyTimeout)
+  const server = createServer({
+    headersTimeout: Math.min(Duration.toMillis(headersTimeout), requestTimeout),
+    requestTimeout,
+    keepAliveTimeout: Duration.toMillis(idleTimeout),
+    connectionsCheckingInterval: 1000,
+    // A request to switch to another protocol is served as HTTP.
+    shouldUpgradeCallback: () => false
   })
+  server.maxConnections = maxConnections
+  server.timeout = silence
+  return server
+}
+
+/** The open connections of a server, and its responses in progress. */
+const watch = (server: Server) => {
+  const sockets = new Set<Socket>()
+  const responses = new Set<ServerResponse>()
+  server.on("connection", (socket) => sockets.add(socket.once("close", () => sockets.delete(socket))))
+  server.on("request", (_request, response) => {
+    responses.add(response.once("close", () => responses.delete(response)))
+    if (!server.listening) response.shouldKeepAlive = false
+  })
+  return { sockets, responses }
+}
+
+type Watched = ReturnType<typeof watch>
+
+const refusals: Readonly<Record<string, readonly [status: number, refusal: RequestFacts.Refusal]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "timeout"],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "too_large"],
+  HPE_HEADER_OVERFLOW: [431, "too_large"]
+}
+
+/** Responds to a client that sent malformed HTTP, or was too slow, and closes its connection. */
+const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
+  const [status, refusal] = refusals[code] ?? [400, "protocol"]
+  const id = requestIdOf(undefined)
+  const { body, headers } = statusError(status)
+  const text = JSON.stringify(body)
+  const lines = Object.entries({
+    "content-type": "application/json",
+    "content-length": text.length,
+    connection: "close",
+    ...headers,
+    "x-request-id": id
+  }).map(([name, value]) => `${name}: ${value}`)
+  socket.end([`HTTP/1.1 ${status} ${body.detail}`, ...lines, "", text].join("\r\n"))
+  socket.destroySoon()
+  const request = { id, method: "", path: "", endpoint: "other", userAgent: undefined, address: socket.remoteAddress }
+  return Object.assign(new RequestFacts.Account(request), { status, refusal, bytes: text.length })
+}
+
+/** Refuses what is no request. One that is in progress has its own facts: its client left. */
+const refuseErrors = (server: Server, { responses }: Watched, onRefused: (facts: RequestFacts.RequestFacts) => void) =>
+  server.on("clientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
+    if (!(socket instanceof Socket)) return
+    const inProgress = Iterable.filter(responses, ({ req }) => req.socket === socket)
+    const isAnswered = Iterable.some(inProgress, ({ headersSent }) => headersSent)
+    if (isAnswered || !socket.writable || code === "ECONNRESET" || socket.bytesRead === 0) return void socket.destroy()
+    const facts = refuse(code, socket)
+    if (Iterable.isEmpty(inProgress)) onRefused(facts)
+  })
+
+/** Measures a listener until the scope closes. */
+const measure = Effect.fnUntraced(function* (server: Server, { responses, sockets }: Watched) {
   const { counter, gauge, read } = yield* Series.current
   const refused = counter("practice_data_http_connections_refused_total")
   server.on("drop", () => refused.add())
-  gauge("practice_data_http_connections_limit").set(most)
-  yield* read("practice_data_http_connections", () => server.open)
-  yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
+  gauge("practice_data_http_connections_limit").set(server.maxConnections)
+  yield* read("practice_data_http_connections", () => sockets.size)
+  yield* read("practice_data_http_requests_in_flight", () => responses.size)
 })
+
+const listen = (server: Server, { host, port }: Options) =>
+  Effect.callback<string, ServeError>((resume) => {
+    const onError = (cause: Error) => resume(Effect.fail(new ServeError({ cause })))
+    server.once("error", onError).listen({ host, port, backlog }, () => {
+      server.off("error", onError)
+      const { address, family, port: bound } = Object.assign({ address: host, family: "", port }, server.address())
+      resume(Effect.succeed(`http://${family === "IPv6" ? `[${address}]` : address}:${bound}`))
+    })
+  })
+
+/**
+ * Accepts no more connections, and closes each after its response; those without a request after `idle`. Returns when all
+ * are closed, within `grace`.
+ */
+const stop = Effect.fnUntraced(function* (server: Server, { responses, sockets }: Watched, idle: Duration.Duration) {
+  if (!server.listening) return
+  // The one of node:http closes idle connections at once.
+  const closing = Effect.callback<void>((resume) => {
+    NetServer.prototype.close.call(server, () => resume(Effect.void))
+  })
+  const closed = yield* Effect.forkChild(closing, { startImmediately: true })
+  for (const response of responses) response.shouldKeepAlive = false
+  yield* Effect.sleep(idle)
+  const busy = new Set(Array.from(responses, ({ req }) => req.socket))
+  for (const socket of sockets) if (!busy.has(socket)) socket.destroy()
+  yield* Effect.timeoutOrElse(Fiber.join(closed), {
+    duration: grace,
+    orElse: () => Effect.sync(() => server.closeAllConnections())
+  })
+  // Ends its checks of timeouts.
+  server.close()
+})
+
+type App<E> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>
 
 export class Listener extends Context.Service<
   Listener,
   {
+    /** The address that it is bound to. */
+    readonly url: string
+    /** Serves for a duration, then stops. */
     readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
-    /** Has requests go to a handler before the routes, until the scope closes. */
-    readonly front: (handler: Front) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("practice-data/http/Listener") {
-  static readonly layer = (options: Options) => {
-    const server = new OrderedServer(options)
-    const listener = Effect.gen(function* () {
-      const fork = Effect.runForkWith(yield* Effect.context())
-      const warn = Throttle.make("Connections are refused")
-      server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
-      const warnUnread = Throttle.make("Connections are closed")
-      server.on("unread", () => fork(warnUnread("their clients do not read responses, which take too much memory")))
-      if (options.isMeasured === true) yield* measure(server, options.maxConnections)
-      return Listener.of({
-        drain: (duration) => drain(server, duration),
-        front: (handler) =>
-          Effect.acquireRelease(
-            Effect.sync(() => Object.assign(server, { front: handler })),
-            () => Effect.sync(() => Object.assign(server, { front: undefined }))
-          )
+  /** Serves an application. The socket opens once the application is ready. */
+  static readonly layer = <E, E2, R2>(app: Effect.Effect<App<E>, E2, R2>, options: Options) =>
+    Layer.effect(
+      Listener,
+      Effect.gen(function* () {
+        const server = makeServer(options)
+        const watched = watch(server)
+        // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for
+        // as long as the scope remembers the fiber.
+        const handle = yield* NodeHttpServer.makeHandler(yield* app, {
+          scope: yield* Effect.scope,
+          middleware: identity
+        })
+        const front = yield* Front
+        server.on("request", (request, response) => front(request, response, () => handle(request, response)))
+        const observers = options.isMeasured === true ? yield* RequestFacts.RequestObservers : []
+        refuseErrors(server, watched, (facts) => {
+          for (const observer of observers) observer(facts)
+        })
+        const fork = Effect.runForkWith(yield* Effect.context())
+        const warn = Throttle.make("Connections are refused")
+        server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
+        if (options.isMeasured === true) yield* measure(server, watched)
+        const url = yield* Effect.acquireRelease(listen(server, options), () => stop(server, watched, Duration.zero))
+        return Listener.of({
+          url,
+          drain: (duration) =>
+            Effect.andThen(Effect.sleep(duration), stop(server, watched, Duration.min(onTheWay, duration)))
+        })
       })
-    })
-    const { host, port } = options
-    return Layer.merge(
-      Layer.effect(Listener, listener),
-      NodeHttpServer.layer(() => server, { host, port, backlog, gracefulShutdownTimeout: grace })
-    )
-  }
+    ).pipe(Layer.provide(NodeHttpServer.layerHttpServices))
 }

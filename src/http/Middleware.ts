@@ -7,8 +7,6 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
 import { documentPaths } from "./PublicPages.ts"
 import * as Exchange from "./Exchange.ts"
-import { requestIdOf, statusError } from "./Refusals.ts"
-import { identify } from "./ServedRequest.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -37,7 +35,7 @@ export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths => {
 }
 
 const statusResponse = (status: number, more?: Readonly<Record<string, string>>) => {
-  const { body, headers } = statusError(status)
+  const { body, headers } = Exchange.statusError(status)
   return HttpServerResponse.jsonUnsafe(body, { status, headers: { ...headers, ...more } })
 }
 
@@ -75,10 +73,10 @@ export const around =
   (route: Handled) =>
     Effect.contextWith((context: Context.Context<Request>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, method, remoteAddress, source, url } = request
+      const { headers, method, remoteAddress, url } = request
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
-      const id = requestIdOf(headers["x-request-id"])
+      const id = Exchange.requestIdOf(headers["x-request-id"])
       const path = RequestFacts.pathOf(url)
       const methods = paths.get(path)
       const facts = new RequestFacts.Account({
@@ -106,8 +104,7 @@ export const around =
         Effect.onExit((exit) =>
           Effect.sync(() => {
             facts.duration = Time.monotonicOf(clock) - started
-            if (facts.organization !== undefined && isKeyed) identify(source, facts.organization)
-            Exchange.conclude(facts, observers, source, Exit.isSuccess(exit) ? exit.value : undefined)
+            Exchange.conclude(facts, observers, Exit.isSuccess(exit) ? exit.value : undefined)
             if (facts.trace !== undefined) RequestFacts.endSpan(context, facts.trace, facts)
           })
         )

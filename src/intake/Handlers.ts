@@ -1,26 +1,22 @@
 /** The intake: takes deliveries, and schedules each once. */
 import { type Duration, Effect, Predicate, Result, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { errorHeaders, type RequestInvalid, type ValidationError } from "../api/Errors.ts"
+import { type RequestInvalid, type ValidationError } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
-import { type Delivery, deliveryOf, type Receipt, receiptOf, taskIdOf } from "../deletions/Delivery.ts"
+import { type Delivery, deliveryOf, type Receipt, receiptOf } from "../deletions/Delivery.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
-import { parse, ReceivedBody } from "../http/JsonBodyServer.ts"
+import { parse, receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { headersOf } from "./Signatures.ts"
 
 const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
-
-/** The number of items that are decoded before others have a turn: some milliseconds. */
-const stride = 500
 
 /** Decodes one of the lists, and adds its faults to `errors`, until there are enough. */
 const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
   const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
-  return Effect.fnUntraced(function* (list: unknown, errors: Array<ValidationError>) {
+  return (list: unknown, errors: Array<ValidationError>) => {
     const items: Array<Item> = []
     if (list === undefined) return items
     if (!Array.isArray(list)) errors.push({ loc: ["body", name], ...faults.list })
@@ -30,10 +26,9 @@ const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<I
         if (Result.isSuccess(decoded)) items.push(decoded.success)
         else errors.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
         if (errors.length >= maximumFaults) break
-        if (index % stride === stride - 1) yield* Effect.yieldNow
       }
     return items
-  })
+  }
 }
 
 const invoicesOf = listOf("invoices", Intake.DeletedInvoice)
@@ -46,12 +41,11 @@ export const decode = Effect.fnUntraced(function* (
   if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
   const { invoices, invoice_lines } = body
   const count = countOf(invoices) + countOf(invoice_lines)
-  if (count > Intake.maximumItems)
-    return yield* invalidAt(["body"], tooLong(Intake.maximumItems, Intake.maximumItems + 1))
+  if (count > Intake.maximumItems) return yield* invalidAt(["body"], tooLong(Intake.maximumItems, count))
   const errors: Array<ValidationError> = []
   const decoded = {
-    invoices: yield* invoicesOf(invoices, errors),
-    invoice_lines: yield* linesOf(invoice_lines, errors)
+    invoices: invoicesOf(invoices, errors),
+    invoice_lines: linesOf(invoice_lines, errors)
   }
   if (errors.length > 0) return yield* invalidRequest(errors)
   return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
@@ -59,8 +53,8 @@ export const decode = Effect.fnUntraced(function* (
 
 /** Reads the delivery of the current request. */
 const read = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders) {
-  const { text } = yield* ReceivedBody
-  return deliveryOf(headers, yield* decode(yield* Effect.fromResult(parse(yield* text))))
+  const body = yield* Effect.fromResult(parse(yield* receivedBody))
+  return deliveryOf(headers, yield* decode(body))
 })
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
@@ -89,22 +83,6 @@ const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof re
 
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization, or of all unknown, is full")
 
-/**
- * The response to a delivery that is not read, because the service already reads too many large bodies.
- *
- * @param delay from receiving a delivery to running it
- */
-export const busy = (delay: Duration.Duration) =>
-  Effect.gen(function* () {
-    const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
-    const idempotencyKey = headers["idempotency-key"]
-    const taskId = taskIdOf(headers["x-organization-id"], idempotencyKey)
-    yield* note({ idempotencyKey, taskId, outcome: "unavailable", refusal: "load" })
-    const sent = { idempotencyKey, taskId, invoicesCount: 0, invoiceLinesCount: 0 }
-    const failure = yield* notStored(sent, delay, "unavailable")
-    return yield* respond(failure.receipt, { status: 503, headers: errorHeaders(failure) })
-  })
-
 const unavailable = { status: "unavailable" } as const
 
 /**
@@ -118,30 +96,27 @@ export const intake = (delay: Duration.Duration) =>
     "invoice-deletions",
     Effect.fnUntraced(function* (handlers) {
       const scheduler = yield* Scheduler
-      // Raw, since the signature is over the bytes, and many items are decoded in steps.
+      // Raw, since the signature is over the bytes, and faults are listed only up to their maximum.
       return handlers.handleRaw(
         "schedule",
-        Effect.fnUntraced(
-          function* ({ headers }) {
-            const delivery = yield* read(headers)
-            yield* note({ taskId: delivery.taskId })
-            const { verification } = yield* Intake.Sender
-            const scheduling = Effect.orElseSucceed(scheduler.schedule(delivery), () => unavailable)
-            const outcome = verification === "passed" ? yield* scheduling : unavailable
-            yield* note({ outcome: outcome.status })
-            if (outcome.status === "key_reused") return yield* keyReused
-            if ("receipt" in outcome) {
-              const answer = answerOf(delivery, outcome.status, outcome.receipt)
-              return yield* respond(answer, { status: outcome.status === "scheduled" ? 202 : 200 })
-            }
-            if (outcome.status === "full") {
-              yield* note({ refusal: "limit" })
-              yield* warnFull(delivery.organization)
-            }
-            return yield* Effect.flip(notStored(delivery, delay, outcome.status))
-          },
-          Effect.catchTag("LargeBodiesBusy", () => busy(delay))
-        )
+        Effect.fnUntraced(function* ({ headers }) {
+          const delivery = yield* read(headers)
+          yield* note({ taskId: delivery.taskId })
+          const { verification } = yield* Intake.Sender
+          const scheduling = Effect.orElseSucceed(scheduler.schedule(delivery), () => unavailable)
+          const outcome = verification === "passed" ? yield* scheduling : unavailable
+          yield* note({ outcome: outcome.status })
+          if (outcome.status === "key_reused") return yield* keyReused
+          if ("receipt" in outcome) {
+            const answer = answerOf(delivery, outcome.status, outcome.receipt)
+            return yield* respond(answer, { status: outcome.status === "scheduled" ? 202 : 200 })
+          }
+          if (outcome.status === "full") {
+            yield* note({ refusal: "limit" })
+            yield* warnFull(delivery.organization)
+          }
+          return yield* Effect.flip(notStored(delivery, delay, outcome.status))
+        })
       )
     })
   )

@@ -3,11 +3,10 @@ import { createHmac, timingSafeEqual } from "node:crypto"
 import { IncomingMessage } from "node:http"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { type RequestInvalid, Unauthorized } from "../api/Errors.ts"
+import { Unauthorized } from "../api/Errors.ts"
 import { invalidRequest, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
-import { ReceivedBody } from "../http/JsonBodyServer.ts"
-import type { Sender } from "../http/LargeBodies.ts"
+import { receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
@@ -20,7 +19,7 @@ export const SignaturesRequired = Context.Reference<boolean>("practice-data/inta
 const decodeHeaders = Schema.decodeUnknownEffect(Intake.DeliveryHeaders, { errors: "all" })
 
 /** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
-export const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
   const distinct = source instanceof IncomingMessage ? source.headersDistinct : {}
   // Node joins the values of a repeated header.
   const repeated = Record.filter(
@@ -70,13 +69,11 @@ const signatureFault = Effect.fnUntraced(function* (
   if (secrets === "unsigned") return "the organization has no signing secret"
   const claim = claimOf(headers, yield* currentSeconds)
   if (typeof claim === "string") return claim
-  const { bytes } = yield* ReceivedBody
+  const bytes = yield* receivedBody
   for (const secret of secrets) {
     const expected = Buffer.from(`v1,${macOf(secret, claim.prefix, bytes) ?? ""}`)
     const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
     if (claim.given.some((each) => isExpected(Buffer.from(each)))) return undefined
-    // A large body takes some milliseconds for each secret.
-    yield* Effect.yieldNow
   }
   return "webhook-signature does not match"
 })
@@ -113,20 +110,4 @@ export const signedDelivery = Layer.effect(
       })
     )
   })
-)
-
-/**
- * Finds the sender of a large delivery before its body is read, over `IntakeSecrets`: an organization that signs, if the
- * headers may be its own. Any other may be a stranger.
- */
-export const senders = Effect.map(
-  IntakeSecrets,
-  (intakeSecrets) => (request: HttpServerRequest.HttpServerRequest) =>
-    Effect.gen(function* (): Effect.fn.Return<Sender, RequestInvalid> {
-      const headers = yield* headersOf(request)
-      const owner = headers["x-organization-id"]
-      const isClaimed = typeof claimOf(headers, yield* currentSeconds) === "object"
-      const secrets = isClaimed ? yield* Effect.orElseSucceed(intakeSecrets.of(owner), () => []) : []
-      return { group: Array.isArray(secrets) && secrets.length > 0 ? "signed" : "stranger", owner }
-    }).pipe(Effect.orElseSucceed((): Sender => ({ group: "stranger", owner: "" })))
 )

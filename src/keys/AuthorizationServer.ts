@@ -1,40 +1,33 @@
 /**
- * The authorization of the data API: from the API key of a request to its `CurrentOrganization`, in one of two ways.
- *
- * - The router: `earlyLookUp` has `OrgResolver` look the key up before the body is read, and `layer` provides its
- *   organization to the handler. In a server without our middleware, `layer` looks it up.
- * - The lane: with `laneAuthorization`, the first read of the handler looks the key up (`OrganizationReads`).
+ * The authorization of the data API: from the API key of a request to its `CurrentOrganization`. `earlyLookUp` has
+ * `OrgResolver` look the key up before the body is read, and `layer` provides its organization to the handler. In a server
+ * without our middleware, `layer` looks it up.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import {
-  type CredentialStoreDown,
-  type DetailError,
-  errorResponse,
-  TooManyRequests,
-  Unauthorized
-} from "../api/Errors.ts"
+import { type CredentialStoreDown, errorResponse, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, CurrentOrganization } from "../api/Authorization.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
-import { OrganizationOfKey, resolveByRead } from "./OrganizationReads.ts"
 import { OrgResolver, visiblePrefix } from "./OrgResolver.ts"
 
 const unauthorized = new Unauthorized()
 
 /** The response to an invalid key. */
-const refused = Effect.as(note({ refusal: "key" }), errorResponse(unauthorized, { "www-authenticate": "Bearer" }))
+export const refused = Effect.as(
+  note({ refusal: "key" }),
+  errorResponse(unauthorized, { "www-authenticate": "Bearer" })
+)
 
 // Made once: a stack trace costs more than the rest of the response.
 const tooManyRequests = new TooManyRequests()
 
 /** Counts a request of an organization. Without a limit, nothing. */
-const RequestLimit = Context.Reference<((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined>(
-  "practice-data/keys/AuthorizationServer/RequestLimit",
-  { defaultValue: () => undefined }
-)
+export const RequestLimit = Context.Reference<
+  ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
+>("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })
 
 /** The limit of the requests that an organization may send each second, and at once. Each process holds it by itself. */
 export const layerLimit = (perSecond: number) =>
@@ -112,45 +105,3 @@ export const layer = Layer.effect(
     })
   })
 )
-
-/** The most valid keys that are remembered with their organizations. */
-const mostKnown = 10_000
-
-/**
- * The authorization of the lane, whose keys are looked up by their first read, where that can be. A key is looked up before
- * where its request has to be counted, and the organization is not known from one before.
- */
-export const laneAuthorization = Effect.gen(function* () {
-  const limit = yield* RequestLimit
-  const resolver = yield* OrgResolver
-  const known = new Map<string, string>()
-
-  const count = ({ digest, resolve }: OrganizationOfKey, counted: NonNullable<typeof limit>) => {
-    const id = known.get(digest)
-    // One whose key was revoked since is no longer its organization.
-    if (id !== undefined) return Effect.catch(counted(id), (error) => Effect.andThen(resolve, Effect.fail(error)))
-    return Effect.flatMap(resolve, (resolved) => {
-      if (known.size >= mostKnown) known.clear()
-      known.set(digest, resolved)
-      return counted(resolved)
-    })
-  }
-
-  /** @param needsId as in `resolveByRead` */
-  return <E extends DetailError>(
-    key: string,
-    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
-    needsId: boolean
-  ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-    const organization = new OrganizationOfKey(key, resolver)
-    const response = resolveByRead(organization, handler, needsId)
-    return Effect.andThen(
-      note({ keyPrefix: visiblePrefix(key) }),
-      Effect.catch(limit === undefined ? response : Effect.andThen(count(organization, limit), response), (error) => {
-        if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
-        known.delete(organization.digest)
-        return refused
-      })
-    )
-  }
-})

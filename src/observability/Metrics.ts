@@ -103,10 +103,7 @@ export const metrics = {
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
   practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the maximum number of open connections.", {}),
-  practice_data_http_connections_refused_total: counter(
-    "Connections closed or refused at the limit of MAX_CONNECTIONS.",
-    {}
-  ),
+  practice_data_http_connections_refused_total: counter("Connections refused at the limit of MAX_CONNECTIONS.", {}),
   practice_data_organization_requests_total: counter(
     "Requests with a valid key, by organization: the first 1,000 per process; the rest are other.",
     {

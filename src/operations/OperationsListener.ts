@@ -4,8 +4,8 @@
  * `kubectl port-forward` and a proxy that authenticates reach them too. Monitors read metrics and health from anywhere that
  * reaches the port.
  */
-import { Context, Duration, Effect, flow, identity, Layer, Metric, Option, Schema } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Context, Duration, Effect, flow, Layer, Metric, Option, Schema } from "effect"
+import { HttpMiddleware, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import { cacheable, secured } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
@@ -128,17 +128,11 @@ export const layer = (options: {
 }) => {
   const listening = Layer.effect(
     OperatorsPage,
-    Effect.map(HttpServer.HttpServer, ({ address }) => ({ url: `${HttpServer.formatAddress(address)}/ops` }))
+    Effect.map(Listener, ({ url }) => ({ url: `${url}/ops` }))
   )
-  const served = HttpRouter.serve(routes, {
-    disableLogger: true,
-    disableListenLog: true,
-    // As in Server.serve.
-    middleware: identity
-  })
+  const listener = Listener.layer(HttpRouter.toHttpEffect(routes), { ...limits, ...options })
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
-  return Layer.fresh(Layer.provide(listening, served)).pipe(
-    Layer.provide(Listener.layer({ ...limits, ...options })),
+  return Layer.fresh(Layer.provide(listening, listener)).pipe(
     Layer.catchTag("ServeError", (error) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(error))))
   )
 }

@@ -44,7 +44,7 @@ export const variables = {
   drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
     Config.withDefault(isatty(0) || isatty(1) ? Duration.zero : Duration.seconds(2))
   ),
-  maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 2000),
+  maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 1000),
   headersTimeout: timeout("HEADERS_TIMEOUT", "10s"),
   bodyTimeout: timeout("BODY_TIMEOUT", "15s"),
   idleTimeout: timeout("IDLE_TIMEOUT", "75s"),

@@ -1,7 +1,6 @@
 /** Servers of tests on ports of their own. */
 import type { Server, Socket } from "node:net"
 import { Duration, Effect } from "effect"
-import { type Limits, OrderedServer } from "../../src/http/OrderedServer.ts"
 
 /** Has a server listen on a port of this machine, or on a free one. Returns the port. */
 export const listen = (server: Server, port = 0) =>
@@ -34,10 +33,12 @@ export const on = Effect.fnUntraced(function* (server: Server) {
 
 const minute = Duration.minutes(1)
 
-/** An `OrderedServer` that listens, and has no handler: for 10 connections, each of them with a minute for all. */
-export const ordered = Effect.fnUntraced(function* (limits: Partial<Limits> = {}) {
-  const timeouts = { headersTimeout: minute, bodyTimeout: minute, idleTimeout: minute }
-  const server = new OrderedServer({ maxConnections: 10, ...timeouts, ...limits })
-  const { port } = yield* on(server)
-  return { server, port }
-})
+/** The options of a `Listener` on a free port: 10 connections, each of them with a minute for all. */
+export const options = {
+  host: "127.0.0.1",
+  port: 0,
+  maxConnections: 10,
+  headersTimeout: minute,
+  bodyTimeout: minute,
+  idleTimeout: minute
+}

@@ -148,14 +148,16 @@ const made = /^[\da-f]{8}-[\da-f-]{27}$/
 const times = ["time", "ms", "database_ms", "wait_ms", "poll_ms"]
 
 const factsOf = (line: Readonly<Record<string, unknown>>) => {
-  const { bytes, path, request_id, status } = line
+  const { bytes, organization, path, request_id, status } = line
   return {
     ...Object.fromEntries(Object.entries(line).filter(([name]) => !times.includes(name))),
     path,
     status,
+    // A client may leave before its key is looked up.
+    organization: status === 499 ? undefined : organization,
     request_id: typeof request_id === "string" && made.test(request_id) ? "made" : request_id,
     bytes: typeof path === "string" && path.endsWith("changes") ? undefined : bytes,
-    hasStatements: line["database_ms"] !== undefined
+    hasStatements: status !== 499 && line["database_ms"] !== undefined
   }
 }
 
@@ -167,7 +169,9 @@ export const logged = Effect.fnUntraced(function* ({ client, stdout }: Way) {
   const lines = stdout()
     .split("\n")
     .filter((line) => line.includes('"message":"Request"') && !line.includes('"/marker/'))
-  return yield* Effect.forEach(lines, (line) => Effect.map(decodeLine(line), factsOf))
+  const facts = yield* Effect.forEach(lines, (line) => Effect.map(decodeLine(line), factsOf))
+  // Requests that were sent together end in any order.
+  return facts.toSorted((one, other) => Client.json(one).localeCompare(Client.json(other)))
 })
 
 const counted = /^practice_data_http_(requests(_refused)?_total|response_bytes_total|request_duration_seconds_count)/

@@ -1,7 +1,7 @@
 /** The OpenAPI documents: the documentation of endpoints, of statuses and of headers. */
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
-import { bugText, EncodingUnsupported, errorHeader, errorName, PayloadTooLarge } from "../Errors.ts"
+import { bugText, EncodingUnsupported, errorHeader, errorName, maximumBody, PayloadTooLarge } from "../Errors.ts"
 import { exampleOf, lastOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
@@ -63,10 +63,10 @@ export const errorStatus = (description: string, { detail }: { readonly detail: 
 const internalError = errorStatus("A bug. The response does not reveal the cause.", { detail: bugText })
 
 /** The documentation of the statuses that refuse a body before it is decoded. */
-export const bodyStatuses = (maxBytes: number): Readonly<Record<string, Status>> => ({
-  413: errorStatus(`The request body is larger than ${maxBytes / 1024 ** 2} MiB.`, PayloadTooLarge.over(maxBytes)),
+export const bodyStatuses: Readonly<Record<string, Status>> = {
+  413: errorStatus(`The request body is larger than ${maximumBody / 1024} KiB.`, new PayloadTooLarge()),
   415: errorStatus("The request has a Content-Encoding other than identity.", new EncodingUnsupported())
-})
+}
 
 const text = (...values: ReadonlyArray<string>) => ({ schema: { type: "string", enum: values } })
 

@@ -1,7 +1,7 @@
 /** The organization, its clinics and their products. */
 import { Schema } from "effect"
 import { HttpApiEndpoint } from "effect/http-api"
-import { OrgMismatch, RecordNotFound, responses } from "../Errors.ts"
+import { OrgMismatch, RecordNotFound, RecordStoreDown, responses } from "../Errors.ts"
 import { annotations } from "../openapi/Document.ts"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
@@ -26,7 +26,7 @@ export const organization = {
     HttpApiEndpoint.post("get", "/organization/get", {
       payload: Schema.Struct({ organization: organizationField }).annotate({ identifier: "OrganizationGetRequest" }),
       success: Organization,
-      error: responses(OrgMismatch, RecordNotFound, ...Resource.down)
+      error: responses(OrgMismatch, RecordNotFound, RecordStoreDown)
     }).annotateMerge(
       annotations({
         operation: ["organization", "get"],

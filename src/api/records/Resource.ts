@@ -55,8 +55,6 @@ type FilterOf<Fields extends Field.Fields> =
   | Filter.Filter<Schema.Top, "since" | "before", Named<Fields, DateTime.Utc>>
   | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
 
-export const down = [Errors.RecordStoreDown, Errors.ServiceBusy] as const
-
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
   readonly "~lambda.out": this["~lambda.in"] extends Filter.Filter<infer S> ? S : never
@@ -108,7 +106,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       identifier: typeOf(resource, "Page"),
       description: `A page of ${title(resource)}. The last page has fewer than \`limit\`.`
     }),
-    error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
+    error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.RecordStoreDown)
   }).annotateMerge(
     documented(resource, "search", {
       summary: `Search ${title(resource)}`,
@@ -121,7 +119,7 @@ const get = <const Name extends string, Fields extends Field.Fields>(resource: R
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
-    error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
+    error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, Errors.RecordStoreDown)
   }).annotateMerge(
     documented(resource, "get", {
       summary: `Get one record of ${title(resource)}`,

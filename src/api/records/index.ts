@@ -13,7 +13,7 @@ import { clinics, organization, products } from "./Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "./Payments.ts"
 import { petBenefits, pets, subscriptions } from "./Pets.ts"
 import { changesFields, nextFields } from "./Requests.ts"
-import { down, type Resource, type Stored } from "./Resource.ts"
+import { type Resource, type Stored } from "./Resource.ts"
 
 export const searchable = Array.make(
   clinics,
@@ -113,7 +113,7 @@ export const allChanges = HttpApiGroup.make("changes")
         Errors.CursorInvalid,
         Errors.CursorExpired,
         Errors.ChangesNotServed,
-        ...down
+        Errors.RecordStoreDown
       )
     }).annotateMerge(
       annotations({

@@ -1,11 +1,9 @@
 /** The intake over the database: its secrets, a store that hangs, and headers that come twice. */
-import { createServer } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
 import { TestClock } from "effect/testing"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { HttpServer } from "effect/http"
+import { Listener } from "../../../src/http/Listener.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { allowUnsigned, create, list, revoke } from "../../../src/keys/SigningSecrets.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
@@ -18,6 +16,7 @@ import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { delay, inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import { compact } from "../../support/inProcess.ts"
+import * as Listening from "../../support/Listening.ts"
 import * as Raw from "../../support/Raw.ts"
 
 const withSecrets = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
@@ -142,22 +141,19 @@ layer(TestDatabase.layerDatabases, onDatabase)("a delivery gets 503 within 2 sec
 
 const app = Server.appOf(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes))
 
-const served = Layer.unwrap(Effect.map(app, Server.serve)).pipe(
-  Layer.provideMerge(NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port: 0 })),
-  Layer.provide(layerMemory)
-)
+const served = Layer.provide(Listener.layer(app, Listening.options), layerMemory)
 
 /** Delivers with each value in a header of its own. */
 const deliverRaw = Effect.fnUntraced(function* (keys: ReadonlyArray<string>, organizations: ReadonlyArray<string>) {
   const body = yield* compact(deletions)
-  const { address } = yield* HttpServer.HttpServer
+  const { url } = yield* Listener
   const lines = [
     `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json`,
     `Content-Length: ${body.length}`,
     ...keys.map((key) => `Idempotency-Key: ${key}`),
     ...organizations.map((organization) => `X-Organization-Id: ${organization}`)
   ]
-  const text = yield* Raw.exchange(HttpServer.formatAddress(address), `${lines.join("\r\n")}\r\n\r\n${body}`)
+  const text = yield* Raw.exchange(url, `${lines.join("\r\n")}\r\n\r\n${body}`)
   return [Raw.statusesOf(text)[0], text.split("\r\n\r\n")[1]] as const
 })
 

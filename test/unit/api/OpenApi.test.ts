@@ -89,7 +89,7 @@ const errorsOf: Readonly<Record<string, ReadonlyArray<string>>> = {
   429: ["too_many_requests"],
   500: ["internal_server_error"],
   501: ["changes_not_served"],
-  503: ["service_busy", "credential_store_down"]
+  503: ["credential_store_down"]
 }
 
 /** The headers that errors of some statuses have. */

@@ -46,7 +46,7 @@ it("the modules of the entries export what other packages may import, and nothin
     Migrations:
       "CannotMigrate NotMigrated all isMigrated migrate missing requireMigrated script scriptOf untilMigrated",
     Server:
-      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes lane laneReads middleware middlewareOfApis operationsRoutes routes serve",
+      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes",
     Settings: "isLoopback readSettings variables",
     Worker: "layer layerRetention run slotsFor"
   })

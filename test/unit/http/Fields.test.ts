@@ -140,7 +140,7 @@ layer(InProcess.layer())("a 422", (it) => {
   )
 
   it.effect("lists the first 100 of its faults, those of known fields first", () => {
-    const names = unknown(20_000)
+    const names = unknown(10_000)
     const json = { ...Object.fromEntries(names.map((name) => [name, 1])), ...faulty }
     const all = [...found, ...extra(["0", ...names])]
     return expectAnswer({ path, json }, 422, invalid(...all.slice(0, 100)))
@@ -149,7 +149,7 @@ layer(InProcess.layer())("a 422", (it) => {
   it.effect("has at most 64 KiB, whatever the names", () =>
     Effect.gen(function* () {
       for (const character of [String.raw`\u0000`, String.raw`\ud800`, "\u20ac", '\\"']) {
-        const fields = unknown(200).map((name) => `"${character.repeat(500)}${name}":1`)
+        const fields = unknown(200).map((name) => `"${character.repeat(100)}${name}":1`)
         const { status, text } = yield* send({ raw: `{${fields.join(",")}}` })
         assert.isTrue(status === 422 && Buffer.byteLength(text) <= 65_536)
       }

@@ -38,7 +38,7 @@ const someHeaders = "headers such as x-api-key=secret,x-tenant=1, percent-encode
 const wrong: ReadonlyArray<Wrong> = [
   ["HOST", address, [" ", "127.0.0.1 ", "'127.0.0.1'", '"::1"', "[::1]", long]],
   ["PORT", "an integer from 0 to 65535, such as 3000", integers],
-  ["MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "1000001"]],
+  ["MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 1000", ["0", "1000001"]],
   ["DRAIN", "a duration of at most 10m, such as 2s", ["5", ".s", "3 s", "3constructor", "11m", "-1s"]],
   ["HEADERS_TIMEOUT", `${timeout} 10s`, ["0 seconds", "2 hours"]],
   ["ROLES", roles, ["data-api,cook", "Worker", " ", "data-api,"]],

@@ -3,16 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Unauthorized } from "../../../src/api/Errors.ts"
-import * as Server from "../../../src/app/Server.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import * as Reads from "../../../src/lane/Reads.ts"
 import { key, layerDemo, organization, paths } from "../../support/inProcess.ts"
 
 const search = "/api/v3/charges/search"
 
 describe("The lane", () => {
   it.effect("has every endpoint of records but that of the organization", () =>
-    Effect.map(Effect.provide(Server.laneReads, layerDemo), (reads) =>
+    Effect.map(Effect.provide(Reads.make, layerDemo), (reads) =>
       assert.sameMembers(
         Array.from(reads.keys()),
         paths.filter((path) => path !== "/api/v3/organization/get")
@@ -21,7 +21,7 @@ describe("The lane", () => {
   )
 
   it.effect("leaves a request that waits for changes to the router, and one that is not valid as it is", () =>
-    Effect.map(Effect.provide(Server.laneReads, layerDemo), (reads) => {
+    Effect.map(Effect.provide(Reads.make, layerDemo), (reads) => {
       const isRead = (path: string, payload: unknown) => reads.get(path)?.(payload, key) !== undefined
       assert.deepStrictEqual(
         [0, null, 1].map((wait) => isRead("/api/v3/changes", { wait })),
@@ -46,7 +46,7 @@ describe("The lane", () => {
       })
     )
     return Effect.gen(function* () {
-      const reads = yield* Server.laneReads
+      const reads = yield* Reads.make
       const statusOf = (given: string) =>
         Effect.map(reads.get(search)?.({}, given) ?? Effect.die("It is not of the lane"), ({ status }) => status)
       const statuses = yield* Effect.forEach([key, "pda_another", key], statusOf)

@@ -21,7 +21,7 @@ const make = Effect.gen(function* () {
 
 /** Both ways to a database behind a proxy, as the role of the data API. */
 class Stores extends Context.Service<Stores, Effect.Success<typeof make>>()(
-  "practice-data/test/system/http/LaneStores/Stores"
+  "practice-data/test/system/lane/Stores/Stores"
 ) {
   static readonly layer = Layer.effect(Stores, make).pipe(Layer.provideMerge(TestDatabase.layerDemo))
 }
