@@ -240,7 +240,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
       Effect.gen(function* () {
         const stands = [yield* PostgresStand.make(undefined)]
         const embedded = yield* InProcessStand.embedded
-        const { failed } = yield* Histories.run({ ...histories, numbers: Array.range(1, 12), stands, embedded })
+        const { failed } = yield* Histories.run({ ...histories, numbers: Array.range(1, 6), stands, embedded })
         assert.deepStrictEqual(failed, [])
       }),
     long

@@ -132,7 +132,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
 })
 
 layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
-  for (const { often, options } of tries({ few: 6, many: 36, size: 40, maxShrinks: 60 }))
+  for (const { often, options } of tries({ few: 5, many: 20, size: 40, maxShrinks: 60 }))
     it.effect.prop(
       `what a deletion names is deleted, and nothing else, whatever loaders and sweeps do meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },

@@ -11,6 +11,7 @@ import { Duration, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
 import { temporaryFolder } from "../../support/Process.ts"
+import { usedFolder } from "../../support/Program.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 
@@ -28,7 +29,7 @@ it.live("The data folder is its owner's alone, and the cluster in it also where 
 
 it.live("A statement leaves the event loop free: for requests, and for a stop signal", () =>
   Effect.gen(function* () {
-    const sql = yield* Embedded.connect("memory")
+    const sql = yield* Embedded.connect(join(yield* usedFolder, ".data"))
     const statement = yield* Effect.forkChild(sql`select pg_sleep(3)`, { startImmediately: true })
     const [took] = yield* Effect.timed(Effect.sleep("200 millis"))
     assert.isBelow(Duration.toSeconds(took), 3)

@@ -37,7 +37,7 @@ const padded = rebodied((body) => body + " ".repeat(7000))(requestTo("/charges/s
 const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? []
 
 layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)("The lane and the router", (it) => {
-  for (const { often, options: runs } of tries({ few: 20, many: 300, size: 20 }))
+  for (const { often, options: runs } of tries({ few: 15, many: 60, size: 20 }))
     it.effect.prop(
       `respond to any requests of a connection with the same bytes${often}`,
       [connection],

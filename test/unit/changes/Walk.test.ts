@@ -154,7 +154,7 @@ it.effect("nothing is lost where a failover loses a removal that left a first lo
   play([step("delete"), step("commit"), step("choose", 2), step("page"), step("failover")])
 )
 
-for (const { often, options } of tries({ few: 50, many: 400, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 30, many: 120, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `any history of servers and a reader${often}`,
     { steps },
