@@ -61,6 +61,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
 /** Starts the program by another command, as `start` does. */
 export const startCommand = Effect.fnUntraced(function* ({ args, cwd, file }: Command, environment: Environment) {
   const scratch = yield* temporaryFolder
+  const exited = yield* Deferred.make<void>()
   const ended = yield* Deferred.make<End>()
   const address = yield* Deferred.make<string>()
   let output = ""
@@ -84,14 +85,18 @@ export const startCommand = Effect.fnUntraced(function* ({ args, cwd, file }: Co
         read(text)
       })
       spawned.stderr.setEncoding("utf8").on("data", read)
-      spawned.once("exit", () => running.delete(spawned))
+      spawned.once("exit", () => {
+        running.delete(spawned)
+        Deferred.doneUnsafe(exited, Effect.void)
+      })
       spawned.once("close", (code, signal) => Deferred.doneUnsafe(ended, Effect.succeed({ code, signal })))
       return spawned
     }),
     (spawned) =>
       Effect.andThen(
         Effect.sync(() => spawned.kill("SIGKILL")),
-        Deferred.await(ended)
+        // What it has started may keep its output open.
+        Deferred.await(exited)
       )
   )
   const notListening = (end?: End) => Effect.suspend(() => new NotListening({ end, output }))

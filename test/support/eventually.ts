@@ -1,8 +1,8 @@
 /** Waits for a condition of another process or of a database, up to a timeout. */
 import { Data, Effect, Schedule } from "effect"
 
-/** The time within which any condition comes true on a slow and busy machine. */
-export const patience = "50 seconds"
+/** The time within which any condition comes true on a slow and busy machine. Fast tests end after a minute. */
+export const patience = "3 minutes"
 
 /** The condition did not become true in time. */
 class NotInTime extends Data.TaggedError("NotInTime")<{ readonly message: string }> {}
