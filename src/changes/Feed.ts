@@ -1,7 +1,7 @@
 /** The feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
 import { Array, Duration, Effect, Option, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { CurrentOrganization } from "../api/Authorization.ts"
+import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { allChanges } from "../api/records/index.ts"
 import * as Requests from "../api/records/Requests.ts"
@@ -39,15 +39,14 @@ interface FeedRead {
   readonly rows: ReadonlyArray<ChangeRow>
 }
 
+/** Waits for changes. */
+export type Polls = Pick<LongPolls["Service"], "poll">
+
 /** The store of a feed, for the organization of the request. */
-export interface Store {
+export interface Store<E, R> {
   /** Reads up to `limit` changes of walks, and one more, with the state of the feed for the mark of a cursor. */
-  readonly read: (
-    walks: ReadonlyArray<Walk.Walk>,
-    limit: number,
-    mark: string
-  ) => Effect.Effect<FeedRead, Errors.RecordStoreDown, CurrentOrganization>
-  readonly polls: Pick<LongPolls["Service"], "poll">
+  readonly read: (walks: ReadonlyArray<Walk.Walk>, limit: number, mark: string) => Effect.Effect<FeedRead, E, R>
+  readonly polls: Polls
   /** The number of records above which a page is large. */
   readonly largePage: number
 }
@@ -86,16 +85,14 @@ const makePlan = (
 
 const isComplete = (walks: ReadonlyArray<Walk.Walk>) => walks.every(({ floor }) => floor === undefined)
 
-/** Reads changes for the current organization, in one order. */
-export type Feed = (
-  request: ChangesRequest
-) => Effect.Effect<
-  Changes,
-  Errors.ChangesNotServed | Errors.CursorInvalid | Errors.CursorExpired | Errors.RecordStoreDown,
-  CurrentOrganization
->
+type FeedError = Errors.ChangesNotServed | Errors.CursorInvalid | Errors.CursorExpired | Errors.RecordStoreDown
 
-export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, read }: Store) => {
+/** Reads changes in one order, by default for the current organization. */
+export type Feed<E = never, R = CurrentOrganization> = (
+  request: ChangesRequest
+) => Effect.Effect<Changes, FeedError | E, R>
+
+export const make = <E, R>(resources: ReadonlyArray<Resource>, { largePage, polls, read }: Store<E, R>) => {
   const render = makeRender(resources)
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const names = new Map(resources.map((resource) => [resource.table, resource.name]))
@@ -206,10 +203,9 @@ export const make = (resources: ReadonlyArray<Resource>, { largePage, polls, rea
   })
 }
 
-/** The handler of the changes of all resources. */
-export const changesHandler = (feed: Feed) =>
+/** Answers a request for changes of all resources, whose organization was checked. */
+export const changesHandler = <E, R>(feed: Feed<E, R>) =>
   Effect.fnUntraced(function* (payload: (typeof allChanges.endpoints.changes)["~Payload"]["Type"]) {
-    yield* CurrentOrganization.check(payload)
     const limit = payload.limit ?? Requests.maximumChanges
     const page = yield* feed({
       cursor: payload.cursor ?? undefined,

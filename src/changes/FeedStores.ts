@@ -5,7 +5,7 @@ import { ChangesNotServed, RecordStoreDown } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
 import type { Json } from "../database/Columns.ts"
-import * as OrganizationReads from "../keys/OrganizationReads.ts"
+import type { Reader } from "../keys/OrganizationReads.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Feed from "./Feed.ts"
 import { orderTable } from "./FeedPage.ts"
@@ -16,13 +16,16 @@ import { byPlace, isAfter, rangesOf } from "./Walk.ts"
 // Made once: a stack trace costs more than the rest of the response.
 const notServed = new ChangesNotServed()
 
+/** A page of more changes is large: a short read first shows whether there are any. */
+const largePage = 250
+
 /** The feed of the records in a database, which is a primary. */
-export const databaseFeed = (
+export const databaseFeed = <E, R>(
   sql: Database,
+  read: Reader<E, R>,
   resources: ReadonlyArray<Resource>,
-  polls: Feed.Store["polls"]
-): Feed.Feed => {
-  const read = OrganizationReads.make(sql)
+  polls: Feed.Polls
+) => {
   const query = FeedQuery.makeChangesQuery(resources)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
@@ -35,11 +38,16 @@ export const databaseFeed = (
 
   const feed = Feed.make(resources, {
     polls,
-    largePage: OrganizationReads.largePage,
+    largePage,
     read: (walks, limit, mark) => Effect.flatMap(read(query(walks, limit, mark)), FeedQuery.decodeRows)
   })
-  const span = Tracing.spanned("Records.changes", {})
-  return (request) => span(Effect.andThen(requireSingle, feed(request)))
+  return Effect.fnUntraced(
+    function* (request: Feed.ChangesRequest) {
+      yield* requireSingle
+      return yield* feed(request)
+    },
+    Tracing.spanned("Records.changes", {})
+  )
 }
 
 /** All records were written by one transaction, and nothing has changed since. */
@@ -57,7 +65,7 @@ interface StoredRow {
 export const memoryFeed = (
   resources: ReadonlyArray<Resource>,
   rows: ReadonlyMap<string, ReadonlyArray<StoredRow>>,
-  polls: Feed.Store["polls"]
+  polls: Feed.Polls
 ): Feed.Feed => {
   const changes = Array.sort(
     resources.flatMap(({ name, table: branch }) =>

@@ -4,13 +4,13 @@
  */
 import type { Socket } from "node:net"
 import { PgClient, PgConnection } from "@effect/sql-pg"
-import { Context, Duration, Effect, Equal, Layer, Record, Redacted, Result, Schema } from "effect"
+import { Context, Duration, Effect, Equal, Layer, Record, Redacted, Result, Schema, type Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Time from "../process/Time.ts"
 import * as Columns from "./Columns.ts"
 import { connectionOptions } from "./ConnectionUrl.ts"
 import * as Distribution from "./Distribution.ts"
-import * as Pipeline from "./Pipeline.ts"
 import * as PgSocket from "./Socket.ts"
 import { connectFailure } from "./SqlFailure.ts"
 import * as Store from "./Store.ts"
@@ -19,10 +19,18 @@ import * as Store from "./Store.ts"
  * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
  * which have time and run alone, may use the client itself.
  */
-export interface Database extends PgClient.PgClient, Store.Store, Effect.Success<ReturnType<typeof Pipeline.reads>> {
+export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
+  /** Connections that send statements without waiting for the answers to those before; the embedded database has none. */
+  readonly pipelined?: Pipelined
   /** The embedded database has none. */
   readonly url?: Redacted.Redacted
+}
+
+export interface Pipelined {
+  readonly open: (onClose: () => void) => Effect.Effect<Pick<PgConnection.PgConnection, "query">, SqlError, Scope.Scope>
+  /** The attributes of the span of a statement. */
+  readonly attributes: Readonly<Record<string, unknown>>
 }
 
 /** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
@@ -61,8 +69,6 @@ export interface PoolOptions {
   readonly pool?: Pool
   readonly applicationName: string
   readonly maxConnections: number
-  /** The number of connections that short reads share, at least one less than all; by default none. */
-  readonly sharedConnections?: number
   /** The time that a connection may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input | undefined
   /** The time that the server spends on a statement before it cancels it. */
@@ -99,18 +105,12 @@ const abandoned = {
 export const guarded = (
   client: PgClient.PgClient,
   options: Store.StoreOptions,
-  distribution?: Distribution.Distribution,
-  pipeline = Pipeline.make([])
+  distribution?: Distribution.Distribution
 ) =>
   Effect.gen(function* () {
     const store = yield* Store.make(options)
     const reported = distribution ?? (yield* Distribution.make(client, store))
-    const reads = yield* Pipeline.reads(store, pipeline)
-    return Object.assign(client.bind(undefined), client, {
-      ...store,
-      ...reads,
-      distribution: reported
-    }) satisfies Database
+    return Object.assign(client.bind(undefined), client, store, { distribution: reported }) satisfies Database
   })
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
@@ -164,11 +164,11 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     types: Columns.types,
     spanAttributes: { "db.client.connection.pool.name": name }
   } as const
-  const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
-  const connections = options.maxConnections - shared
+  const connections = options.maxConnections
   const client = yield* Time.steadily(PgClient.make({ ...config, maxConnections: connections }))
   // A multiplexed connection cancels no statement that is interrupted: where a server hangs, that takes 5 seconds.
-  const multiplexed = { ...config, multiplex: true }
+  const open = (onClose: () => void) =>
+    PgConnection.make({ ...config, multiplex: true, stream: () => config.stream().once("close", onClose) })
   const attributes = {
     ...config.spanAttributes,
     "db.system.name": "postgresql",
@@ -176,8 +176,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     "server.address": host,
     "server.port": port
   }
-  const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(multiplexed, attributes), shared))
-  const probe = PgConnection.make(multiplexed).pipe(
+  const probe = open(() => {}).pipe(
     Effect.flatMap((connection) => connection.query("select 1", [], false)),
     Effect.scoped,
     Effect.timeoutOrElse({ duration: config.connectTimeout, orElse: () => connectFailure("No answer in time") })
@@ -190,7 +189,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     probe,
     disconnect: () => sockets.forEach((socket) => socket.destroy())
   }
-  return Object.assign(yield* guarded(client, store, undefined, pipeline), { url: options.url })
+  return Object.assign(yield* guarded(client, store), { url: options.url, pipelined: { attributes, open } })
 })
 
 /** All databases on the one client that there is. */

@@ -69,9 +69,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
     statementTimeout: "5 seconds",
     ...given
   })
-  // Enough to keep the process busy. The others are for statements that take longer.
-  const sharedConnections = Math.floor(settings.poolSize / 3)
-  const reads = { sharedConnections, settings: { ...Database.inOrder, ...Database.lockTimeout } }
+  const reads = { settings: { ...Database.inOrder, ...Database.lockTimeout } }
   return {
     records: poolOf("records", "record store", {
       ...reads,
@@ -80,7 +78,6 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
     changes: poolOf("changes", "record store", reads),
     credentials: poolOf("credentials", "credential store", {
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
-      sharedConnections,
       settings: Database.lockTimeout
     }),
     tasks: poolOf("tasks", "task store", {

@@ -44,9 +44,6 @@ export const keyStatement = `
     || organization_id as key
   from api_keys where key_hash = $1 and revoked_at is null`
 
-/** The fairness key of the statements that look a key up. */
-export const shareOf = (digest: string): string => `key ${digest}`
-
 /** The timeout of a look-up: the caller has a response within two seconds. */
 const within = Duration.millis(1500)
 
@@ -56,7 +53,7 @@ const notRecorded = Throttle.make("The use of an API key was not recorded")
 const recordUse = (sql: Database, digest: string) =>
   sql
     .run(
-      { key: shareOf(digest), within, unavailable: ({ reason }) => reason },
+      { key: "use of keys", within, unavailable: ({ reason }) => reason },
       sql`select touch_api_key(${digestBytes(digest)})`
     )
     .pipe(Effect.catch(notRecorded), unaccounted, Effect.forkDetach)
@@ -70,15 +67,11 @@ export interface KeyRow {
 }
 
 /** The organization of the row of a key, whose first use of a day is recorded. Without a row, the key is not valid. */
-export const organizationOf = (
-  sql: Database,
-  digest: string,
-  row: KeyRow | undefined
-): Effect.Effect<string, Unauthorized> => {
-  if (row === undefined) return Effect.fail(unauthorized)
-  const organization = Effect.succeed(row.key.slice(1))
-  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, digest), organization) : organization
-}
+export const organizationOf = Effect.fnUntraced(function* (sql: Database, digest: string, row: KeyRow | undefined) {
+  if (row === undefined) return yield* unauthorized
+  if (row.key.startsWith("!")) yield* recordUse(sql, digest)
+  return row.key.slice(1)
+})
 
 /** Resolves an API key to its organization. */
 export class OrgResolver extends Context.Service<
@@ -86,8 +79,6 @@ export class OrgResolver extends Context.Service<
   {
     /** The id of the key's organization. An unavailable store is `CredentialStoreDown`. */
     readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
-    /** The database of the keys. A statement that reads records there can look a key up. */
-    readonly database?: Database
   }
 >()("practice-data/keys/OrgResolver") {
   /** Looks keys up in the table `api_keys`, within two seconds. */
@@ -95,16 +86,16 @@ export class OrgResolver extends Context.Service<
     OrgResolver,
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
-      const traced = Tracing.spanned("OrgResolver.resolve", {})
       return OrgResolver.of({
-        database: sql,
-        resolve: (key) => {
-          const digest = digestOf(Redacted.value(key))
-          const values = [digestBytes(digest)]
-          const request = { key: shareOf(digest), within, unavailable: CredentialStoreDown.from }
-          const rows = sql.runShort(request, [keyStatement, values], () => sql.unsafe<KeyRow>(keyStatement, values))
-          return traced(Effect.flatMap(rows, ([row]) => organizationOf(sql, digest, row)))
-        }
+        resolve: Effect.fnUntraced(
+          function* (key) {
+            const digest = digestOf(Redacted.value(key))
+            const request = { key: `key ${digest}`, within, unavailable: CredentialStoreDown.from }
+            const [row] = yield* sql.run(request, sql.unsafe<KeyRow>(keyStatement, [digestBytes(digest)]))
+            return yield* organizationOf(sql, digest, row)
+          },
+          Tracing.spanned("OrgResolver.resolve", {})
+        )
       })
     })
   )

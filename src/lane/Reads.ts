@@ -1,22 +1,25 @@
 /** The reads of records that the lane answers, and how it authorizes them. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { CurrentOrganization } from "../api/Authorization.ts"
+import { CurrentOrganization } from "../api/Authorization.ts"
 import { type DetailError, errorResponse } from "../api/Errors.ts"
 import { allChanges, searchable } from "../api/records/index.ts"
 import { changesHandler } from "../changes/Feed.ts"
+import { databaseFeed } from "../changes/FeedStores.ts"
+import { LongPolls } from "../changes/LongPolls.ts"
+import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
 import { refused, RequestLimit } from "../keys/AuthorizationServer.ts"
-import { OrganizationOfKey, resolveByRead } from "../keys/OrganizationReads.ts"
-import { OrgResolver, visiblePrefix } from "../keys/OrgResolver.ts"
+import { digestOf, OrgResolver, visiblePrefix } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as RecordHandlers from "../records/Handlers.ts"
-import { Repositories } from "../records/Repository.ts"
+import { answering } from "../records/Handlers.ts"
+import * as Repository from "../records/Repository.ts"
+import * as KeyedReads from "./KeyedReads.ts"
 
-type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
+type Response = HttpServerResponse.HttpServerResponse
 
 /** The response to a payload for the holder of an API key; undefined for one that is left to the router. */
-export type Read = (payload: unknown, key: string) => Answer | undefined
+export type Read = (payload: unknown, key: string) => Effect.Effect<Response> | undefined
 
 /** The most valid keys that are remembered with their organizations. */
 const mostKnown = 10_000
@@ -30,30 +33,49 @@ const authorization = Effect.gen(function* () {
   const resolver = yield* OrgResolver
   const known = new Map<string, string>()
 
-  const count = ({ digest, resolve }: OrganizationOfKey, counted: NonNullable<typeof limit>) => {
-    const id = known.get(digest)
-    // One whose key was revoked since is no longer its organization.
-    if (id !== undefined) return Effect.catch(counted(id), (error) => Effect.andThen(resolve, Effect.fail(error)))
-    return Effect.flatMap(resolve, (resolved) => {
-      if (known.size >= mostKnown) known.clear()
-      known.set(digest, resolved)
-      return counted(resolved)
-    })
-  }
+  const resolve = Effect.fnUntraced(function* (key: string) {
+    const organization = yield* resolver.resolve(Redacted.make(key))
+    yield* note({ organization })
+    return organization
+  })
 
-  /** @param needsId as in `resolveByRead` */
+  const remember = Effect.fnUntraced(function* (key: string, digest: string) {
+    const id = yield* resolve(key)
+    if (known.size >= mostKnown) known.clear()
+    known.set(digest, id)
+    return id
+  })
+
+  const authorized = Effect.fnUntraced(function* <E extends DetailError>(
+    key: string,
+    digest: string,
+    organization: string | null | undefined,
+    answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
+  ) {
+    yield* note({ keyPrefix: visiblePrefix(key) })
+    if (limit !== undefined) yield* limit(known.get(digest) ?? (yield* remember(key, digest)))
+    if (organization !== undefined && organization !== null) {
+      const check = CurrentOrganization.check({ organization })
+      yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key) })
+    }
+    return yield* Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
+  })
+
   return <E extends DetailError>(
     key: string,
-    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>,
-    needsId: boolean
-  ): Answer => {
-    const organization = new OrganizationOfKey(key, resolver)
-    const response = resolveByRead(organization, handler, needsId)
-    return Effect.andThen(
-      note({ keyPrefix: visiblePrefix(key) }),
-      Effect.catch(limit === undefined ? response : Effect.andThen(count(organization, limit), response), (error) => {
+    organization: string | null | undefined,
+    answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
+  ): Effect.Effect<Response> => {
+    const digest = digestOf(key)
+    return authorized(key, digest, organization, answer).pipe(
+      // An invalid key gets no other error than its own, also where the request fails before it is looked up.
+      Effect.catchIf(
+        ({ _tag }) => _tag !== "Unauthorized" && _tag !== "CredentialStoreDown" && _tag !== "RecordNotFound",
+        (error) => Effect.andThen(resolve(key), Effect.fail(error))
+      ),
+      Effect.catch((error) => {
         if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
-        known.delete(organization.digest)
+        known.delete(digest)
         return refused
       })
     )
@@ -79,43 +101,42 @@ interface Fields {
   readonly wait?: number | null
 }
 
-const isGiven = <A>(value: A | null | undefined) => value !== undefined && value !== null
-
 /** The reads by their paths: those whose payload is valid, and that do not wait for changes. */
 export const make = Effect.gen(function* () {
   const authorize = yield* authorization
-  const repositories = yield* Repositories
+  const [records, primary] = [yield* RecordDatabase, yield* ChangeDatabase]
+  const reader = yield* KeyedReads.make(records)
+  const changesReader = primary === records ? reader : yield* KeyedReads.make(primary)
 
-  /** @param handler needs nothing of a request but its payload and its organization */
+  /** @param answer needs nothing of a request but its payload and its key */
   const read = <P extends Fields, E extends DetailError>(
     endpoint: Endpoint<P>,
-    handler: (payload: P) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, CurrentOrganization>
+    answer: (payload: P) => Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): readonly [path: string, read: Read] => {
     const decode = makeDecoder(endpoint)
     return [
       `/api/v3${endpoint.path}`,
       (given, key) => {
         const payload = Option.getOrUndefined(decode(given))
-        if (payload === undefined || (isGiven(payload.wait) && payload.wait !== 0)) return undefined
-        // The handler compares an organization before it reads records.
+        if (payload === undefined || (payload.wait ?? 0) !== 0) return undefined
         return authorize(
           key,
-          Effect.suspend(() => handler(payload)),
-          isGiven(payload.organization)
+          payload.organization,
+          Effect.suspend(() => answer(payload))
         )
       }
     ]
   }
 
   return new Map([
-    read(allChanges.endpoints.changes, changesHandler(repositories.changes)),
+    read(
+      allChanges.endpoints.changes,
+      changesHandler(databaseFeed(primary, changesReader, searchable, yield* LongPolls))
+    ),
     ...searchable.flatMap((resource) => {
-      const { get, search } = RecordHandlers.handlersOf(repositories.of(resource))
+      const { get, search } = answering(Repository.make(reader, resource))
       const { endpoints } = resource.group
-      return [
-        read(endpoints.search, (payload) => search({ endpoint: endpoints.search, payload })),
-        read(endpoints.get, (payload) => get({ endpoint: endpoints.get, payload }))
-      ]
+      return [read(endpoints.search, search), read(endpoints.get, get)]
     })
   ])
 })

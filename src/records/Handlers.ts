@@ -15,32 +15,46 @@ import { type FilterValues, Repositories, type Repository } from "./Repository.t
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
-const idOf = ({ id }: { readonly id: string }) =>
-  id.trim() === "" ? Effect.fail(new IdRequired()) : Effect.succeed(id)
-
 interface EndpointRequest<R extends Resource, Verb extends string, Payload> {
   // Ties the handler to the endpoints of its own resource.
   readonly endpoint: { readonly path: `/${R["name"]}/${Verb}` }
   readonly payload: Payload
 }
 
-/** The handlers of a resource. Without generators: they run for every read. */
-export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
-  search: ({
-    payload
-  }: EndpointRequest<R, "search", FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>>) =>
-    Effect.flatMap(CurrentOrganization.check(payload), () =>
-      Effect.flatMap(Requests.pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
-    ),
-  get: ({ payload }: EndpointRequest<R, "get", Schema.Struct.Type<ReturnType<typeof Requests.getFields>>>) =>
-    Effect.flatMap(CurrentOrganization.check(payload), () =>
-      Effect.flatMap(idOf(payload), (id) => Effect.map(repository.get(id), json))
-    )
+type SearchPayload<R extends Resource> = FilterValues<R> & Schema.Struct.Type<typeof Requests.searchFields>
+
+type GetPayload = Schema.Struct.Type<ReturnType<typeof Requests.getFields>>
+
+/** Answers the payloads of a resource's endpoints, whose organization was checked. */
+export const answering = <R extends Resource, E, C>(repository: Repository<R, E, C>) => ({
+  search: Effect.fnUntraced(function* (payload: SearchPayload<R>) {
+    return json(yield* repository.search(payload, yield* Requests.pageOf(payload)))
+  }),
+  get: Effect.fnUntraced(function* ({ id }: GetPayload) {
+    return id.trim() === "" ? yield* new IdRequired() : json(yield* repository.get(id))
+  })
 })
 
-const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (handlers) =>
-  Effect.map(Repositories, (repositories) => {
-    const repository = repositories.of(organization)
+/** The handlers of a resource. */
+export const handlersOf = <R extends Resource>(repository: Repository<R>) => {
+  const answer = answering(repository)
+  return {
+    search: Effect.fnUntraced(function* ({ payload }: EndpointRequest<R, "search", SearchPayload<R>>) {
+      yield* CurrentOrganization.check(payload)
+      return yield* answer.search(payload)
+    }),
+    get: Effect.fnUntraced(function* ({ payload }: EndpointRequest<R, "get", GetPayload>) {
+      yield* CurrentOrganization.check(payload)
+      return yield* answer.get(payload)
+    })
+  }
+}
+
+const organizationLayer = HttpApiBuilder.group(
+  DataApi,
+  organization.name,
+  Effect.fnUntraced(function* (handlers) {
+    const repository = (yield* Repositories).of(organization)
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ payload }) {
         yield* CurrentOrganization.check(payload)
@@ -50,10 +64,17 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
   })
 )
 
-const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handlers) =>
-  Effect.map(Repositories, ({ changes }) => {
-    const handle = changesHandler(changes)
-    return handlers.handleAll({ changes: ({ payload }) => handle(payload) })
+const changesLayer = HttpApiBuilder.group(
+  DataApi,
+  allChanges.identifier,
+  Effect.fnUntraced(function* (handlers) {
+    const answer = changesHandler((yield* Repositories).changes)
+    return handlers.handleAll({
+      changes: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        return yield* answer(payload)
+      })
+    })
   })
 )
 

@@ -7,7 +7,7 @@ import type { Resource, Stored } from "../api/records/Resource.ts"
 import type { Page } from "../api/records/Requests.ts"
 import { databaseFeed, memoryFeed } from "../changes/FeedStores.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
-import { ChangeDatabase, type Database, RecordDatabase } from "../database/Database.ts"
+import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
 import { concat, type Json } from "../database/Columns.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -17,22 +17,23 @@ import { conditionsOf, type FilterValues, getQuery, instantOf, searchQuery } fro
 
 export type { FilterValues }
 
-/** Reads the records of one resource for the current organization. */
-export interface Repository<R extends Resource = Resource> {
+/** Reads the records of one resource, by default for the current organization. */
+export interface Repository<R extends Resource = Resource, E = RecordStoreDown, C = CurrentOrganization> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (filters: FilterValues<R>, page: Page) => Effect.Effect<Json, RecordStoreDown, CurrentOrganization>
-  readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | RecordStoreDown, CurrentOrganization>
+  readonly search: (filters: FilterValues<R>, page: Page) => Effect.Effect<Json, E, C>
+  readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | E, C>
 }
 
 export class Repositories extends Context.Service<Repositories>()("practice-data/records/Repository", {
   make: Effect.gen(function* () {
-    const sql = yield* RecordDatabase
+    const read = OrganizationReads.make(yield* RecordDatabase)
+    const changed = yield* ChangeDatabase
     return {
       /** Makes the repository of a resource: call it when a layer is built, not for each request. */
-      of: <R extends Resource>(resource: R) => make(sql, resource),
+      of: <R extends Resource>(resource: R) => make(read, resource),
       /** The changes of all resources. */
-      changes: databaseFeed(yield* ChangeDatabase, searchable, yield* LongPolls)
+      changes: databaseFeed(changed, OrganizationReads.make(changed), searchable, yield* LongPolls)
     }
   })
 }) {
@@ -66,27 +67,42 @@ export class Repositories extends Context.Service<Repositories>()("practice-data
 // Made once: a stack trace costs more than the rest of the response.
 const notFound = new RecordNotFound()
 
-const foundOrNot = (record: Json | undefined) =>
-  record === undefined ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), record)
+const foundOrNot = Effect.fnUntraced(function* (record: Json | undefined) {
+  if (record === undefined) return yield* notFound
+  yield* note({ rows: 1 })
+  return record
+})
 
 /** The page of a search: `{"body":[...]}`. */
-const searchPage = (rows: ReadonlyArray<{ readonly record: Json }>): Effect.Effect<Json> => {
+const searchPage = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly record: Json }>) {
+  yield* note({ rows: rows.length })
   const records = rows.map(({ record }) => record)
-  return Effect.as(note({ rows: rows.length }), concat('{"body":[', records, "]}"))
-}
+  return concat('{"body":[', records, "]}")
+})
 
 const spanned = (name: string, collection: string) => Tracing.spanned(name, { "db.collection.name": collection })
 
 /** @param deep as in `searchQuery` */
-export const make = <R extends Resource>(sql: Database, resource: R, deep?: number): Repository<R> => {
-  const read = OrganizationReads.make(sql)
-  const [asSearch, asGet] = [spanned("Records.search", resource.table), spanned("Records.get", resource.table)]
-  return {
-    resource,
-    search: (filters, page) => asSearch(Effect.flatMap(read(searchQuery(resource, filters, page, deep)), searchPage)),
-    get: (id) => asGet(Effect.flatMap(read(getQuery(resource, id)), ([row]) => foundOrNot(row?.record)))
-  }
-}
+export const make = <R extends Resource, E, C>(
+  read: OrganizationReads.Reader<E, C>,
+  resource: R,
+  deep?: number
+): Repository<R, E, C> => ({
+  resource,
+  search: Effect.fnUntraced(
+    function* (filters: FilterValues<R>, page: Page) {
+      return yield* searchPage(yield* read(searchQuery(resource, filters, page, deep)))
+    },
+    spanned("Records.search", resource.table)
+  ),
+  get: Effect.fnUntraced(
+    function* (id: string) {
+      const [row] = yield* read(getQuery(resource, id))
+      return yield* foundOrNot(row?.record)
+    },
+    spanned("Records.get", resource.table)
+  )
+})
 
 const inOrder = (column: string) =>
   Order.combine(
@@ -99,12 +115,13 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
   const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((row) => row.organization === id))
   return {
     resource,
-    search: (filters, { limit, offset }) =>
-      Effect.flatMap(owned, (all) => {
-        const conditions = conditionsOf(resource, filters)
-        const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
-        return searchPage(matching.slice(offset, offset + limit))
-      }),
-    get: (id) => Effect.flatMap(owned, (all) => foundOrNot(all.find((row) => row.id === id)?.record))
+    search: Effect.fnUntraced(function* (filters, { limit, offset }) {
+      const conditions = conditionsOf(resource, filters)
+      const matching = (yield* owned).filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
+      return yield* searchPage(matching.slice(offset, offset + limit))
+    }),
+    get: Effect.fnUntraced(function* (id) {
+      return yield* foundOrNot((yield* owned).find((row) => row.id === id)?.record)
+    })
   }
 }

@@ -7,6 +7,7 @@ import type { Resource } from "../../src/api/records/Resource.ts"
 import { type Database, inOrder, lockTimeout, TaskDatabase } from "../../src/database/Database.ts"
 import { ChangeClock } from "../../src/changes/ChangeClock.ts"
 import { databaseFeed } from "../../src/changes/FeedStores.ts"
+import * as OrganizationReads from "../../src/keys/OrganizationReads.ts"
 import { LongPolls } from "../../src/changes/LongPolls.ts"
 import { searchable } from "../../src/api/records/index.ts"
 import { clientOf } from "./TestDatabase.ts"
@@ -59,7 +60,7 @@ export const clockOf = (sql: Database) => Effect.provideService(ChangeClock.make
 /** The feed of a database, whose clock has ticked. */
 export const feedOf = Effect.fnUntraced(function* (sql: Database) {
   yield* Effect.flatMap(clockOf(sql), ({ tick }) => tick)
-  return databaseFeed(sql, searchable, yield* LongPolls.make)
+  return databaseFeed(sql, OrganizationReads.make(sql), searchable, yield* LongPolls.make)
 })
 
 interface Urls {
@@ -75,7 +76,7 @@ export const service = Effect.fnUntraced(function* ({ url }: Urls, isWatched = t
   const sql = yield* pool(url)
   const clock = yield* clockOf(sql)
   if (isWatched) yield* Effect.forkScoped(clock.watch)
-  return { clock, changes: databaseFeed(sql, searchable, yield* LongPolls.make) }
+  return { clock, changes: databaseFeed(sql, OrganizationReads.make(sql), searchable, yield* LongPolls.make) }
 })
 
 export type Service = Effect.Success<ReturnType<typeof service>>

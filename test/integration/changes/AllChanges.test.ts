@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
+import * as OrganizationReads from "../../../src/keys/OrganizationReads.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import { toText } from "../../../src/database/Columns.ts"
 import { clockOf } from "../../support/Follower.ts"
@@ -45,7 +46,7 @@ const reader = Effect.gen(function* () {
     return polls.poll(...given)
   }
   const clock = yield* clockOf(sql)
-  const changes = databaseFeed(sql, searchable, { poll })
+  const changes = databaseFeed(sql, OrganizationReads.make(sql), searchable, { poll })
   const organization = `org_${++organizations}`
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {

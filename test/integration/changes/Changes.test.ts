@@ -1,7 +1,7 @@
 /** The feed of changes over both stores, by a known organization and by a key: pages, the owners of cursors, and forged ones. */
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { CursorInvalid } from "../../../src/api/Errors.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
@@ -17,7 +17,7 @@ import { feedOf, pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tagsOf } from "../../support/tries.ts"
-import { asHolderOfKey, asKnown, dataset, fill, insertKeys } from "../records/stores.ts"
+import { asKnown, dataset, fill } from "../records/stores.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 
@@ -32,9 +32,8 @@ const demoOf = Effect.fnUntraced(function* (resource: Resource) {
   const memory = memoryFeed(searchable, new Map([[resource.name, rows]]), yield* LongPolls.make)
   const postgres = yield* feedOf(yield* RecordDatabase)
   const readers = [
-    ["memory", memory, asKnown],
-    ["Postgres", postgres, asKnown],
-    ["Postgres, by key", postgres, asHolderOfKey]
+    ["memory", memory],
+    ["Postgres", postgres]
   ] as const
   return { own: rows.filter((row) => row.organization === organization), readers }
 })
@@ -54,9 +53,7 @@ const damaged = (cursor: string) => [
   "x".repeat(10_000)
 ]
 
-const services = Layer.provideMerge(insertKeys(organization, another), TestDatabase.layerDatabases)
-
-layer(services, { excludeTestServices: true })("the changes", (it) => {
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the changes", (it) => {
   for (const resource of searchable)
     it.effect(
       `of ${resource.name} begin with every record of the organization, once, in pages of at most the limit`,
@@ -64,14 +61,14 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
         Effect.gen(function* () {
           const { own, readers } = yield* demoOf(resource)
           const expected = yield* Effect.forEach(own, ({ record }) => decodeRecord(toText(record)))
-          for (const [reader, feed, as] of readers) {
+          for (const [reader, feed] of readers) {
             const seen: Array<unknown> = []
-            let page = yield* as(organization)(read(feed, resource.name, undefined, 3))
+            let page = yield* asKnown(organization)(read(feed, resource.name, undefined, 3))
             while (page.body.length > 0) {
               seen.push(...page.body)
               assert.isAtMost(page.body.length, 3, reader)
               assert.deepStrictEqual([page.removed, page.has_more], [[], seen.length < own.length], reader)
-              page = yield* as(organization)(read(feed, resource.name, page.cursor, 3))
+              page = yield* asKnown(organization)(read(feed, resource.name, page.cursor, 3))
             }
             assert.sameDeepMembers(seen, expected, reader)
           }
@@ -82,11 +79,11 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
   it.effect("have a cursor that is refused if it is damaged, or of another organization", () =>
     Effect.gen(function* () {
       const { readers } = yield* demoOf(pets)
-      for (const [reader, feed, as] of readers) {
-        const { cursor } = yield* as(organization)(read(feed, "pets", undefined, 2))
+      for (const [reader, feed] of readers) {
+        const { cursor } = yield* asKnown(organization)(read(feed, "pets", undefined, 2))
         assert.isAtMost(cursor.length, 300)
         const refused = (wrong: string, owner: string = organization) =>
-          Effect.map(Effect.flip(as(owner)(feed({ cursor: wrong, limit: 2 }))), (error) =>
+          Effect.map(Effect.flip(asKnown(owner)(feed({ cursor: wrong, limit: 2 }))), (error) =>
             assert.deepStrictEqual(error, new CursorInvalid(), `${reader}: ${wrong}`)
           )
         for (const wrong of damaged(cursor)) if (wrong !== cursor) yield* refused(wrong)

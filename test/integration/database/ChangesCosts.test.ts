@@ -11,18 +11,17 @@ import * as Walk from "../../../src/changes/Walk.ts"
 import { feedOf } from "../../support/Follower.ts"
 import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "../records/stores.ts"
-import { fill, keyOf, organization, waysOf } from "./filled.ts"
+import { fill, organization } from "./filled.ts"
 import { blocksOf, explain, nodesOf, rowsOf, scansOf } from "./plans.ts"
 
 /**
- * What a page of changes reads: rows of all tables, and by which kinds of scan, for this walk where the organization
- * is known, and for any walk where it is looked up by its key, as in most requests.
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, planned for this walk and for any.
  */
 const changesCostOf = Effect.fnUntraced(function* (walk: Walk.Walk, limit: number, owner = organization) {
-  const keyHash = yield* keyOf(owner)
   const query = makeChangesQuery(searchable)([walk], limit, "")
-  const plans = yield* Effect.forEach(waysOf(query, owner, keyHash), ([text, values], way) =>
-    explain(text, values, way === 1)
+  // For this walk, and for any.
+  const plans = yield* Effect.forEach([false, true], (isPlannedOnce) =>
+    explain(query.text, [owner, ...query.values], isPlannedOnce)
   )
   return plans.map((plan) => {
     const scans = scansOf(plan)

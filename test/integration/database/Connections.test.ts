@@ -1,86 +1,17 @@
-/** Connections that short reads share, and sessions through a pooler that refuses settings. */
+/** Connections of a pool, and sessions through a pooler that refuses settings. */
 import { connect as connectTo, createServer } from "node:net"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber } from "effect"
-import { TestClock } from "effect/testing"
+import { Duration, Effect, Fiber } from "effect"
 import { bytesOf } from "../../../src/database/Columns.ts"
-import { type Database, inOrder } from "../../../src/database/Database.ts"
+import { inOrder } from "../../../src/database/Database.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
-import { fakeTimers } from "../../support/fakeTimers.ts"
 import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
 
-const open = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3, sharedConnections: 1 }))
-
 const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason }: { reason: string }) => reason }
 
-const short = <A extends object>(sql: Database, text: string, value: unknown) =>
-  sql.runShort(request, [text, [value]], () => sql.unsafe<A>(text, [value]))
-
-const slow = (sql: Database) => short(sql, "select pg_sleep(0.05), $1::int as value", 9)
-
-const backend = "select pg_backend_pid() as pid, $1::int as value"
-
-interface Answer {
-  readonly pid: number
-  readonly value: number
-}
-
-const answers = (sql: Database, count: number) =>
-  Effect.forEach(Array.range(1, count), (value) => short<Answer>(sql, backend, value), { concurrency: "unbounded" })
-
-layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {
-  it.effect("that come at once have their own answers, many from one connection, also behind one that left", () =>
-    Effect.gen(function* () {
-      yield* fakeTimers
-      const sql = yield* open
-      const [first] = yield* answers(sql, 1)
-      const leaving = yield* Effect.forkChild(slow(sql), { startImmediately: true })
-      const staying = yield* Effect.forkChild(answers(sql, 40), { startImmediately: true })
-      yield* Fiber.interrupt(leaving)
-      const found = (yield* Fiber.join(staying)).flat()
-      const values = found.map(({ value }) => value)
-      assert.deepStrictEqual(values, Array.range(1, 40))
-      const shared = found.filter(({ pid }) => pid === first?.[0]?.pid)
-      assert.isAtLeast(shared.length, 8)
-    })
-  )
-
-  it.effect("have another connection after one was idle for more than 30 seconds, which a network may forget", () =>
-    Effect.gen(function* () {
-      yield* fakeTimers
-      const sql = yield* open
-      const pid = Effect.map(sql.short<Answer>([backend, [1]]), ([row]) => row?.pid)
-      const first = yield* pid
-      yield* TestClock.adjust("30 seconds")
-      assert.strictEqual(yield* pid, first)
-      yield* TestClock.adjust("30001 millis")
-      const last = yield* pid
-      assert.notStrictEqual(last, first)
-      const { sql: admin } = yield* TestDatabase
-      const left = admin`select from pg_stat_activity where pid = ${last ?? 0}::int`
-      // Its watch may not have begun yet.
-      const later = Effect.andThen(TestClock.adjust("30001 millis"), left)
-      yield* Effect.repeat(later, { until: (rows) => rows.length === 0 })
-    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
-  )
-
-  it.effect("that fail where they share a connection are run like any other", () =>
-    Effect.gen(function* () {
-      yield* fakeTimers
-      const { sql: admin } = yield* TestDatabase
-      const sql = yield* open
-      const [first] = yield* answers(sql, 1)
-      const waiting = yield* Effect.forkChild(slow(sql), { startImmediately: true })
-      yield* admin`select pg_terminate_backend(${first?.[0]?.pid ?? 0}::int)`
-      assert.strictEqual((yield* Fiber.join(waiting)).length, 1)
-      const wrong = yield* Effect.flip(short(sql, "select 1 / $1::int", 0))
-      assert.strictEqual(wrong, "UnknownError 22012")
-      assert.strictEqual((yield* answers(sql, 3)).length, 3)
-    })
-  )
-
+layer(TestDatabase.layer, { excludeTestServices: true })("reads", (it) => {
   it.effect("leave records that were read as they are, whatever their connection reads next", () =>
     Effect.gen(function* () {
       const sql = yield* clientOf((yield* TestDatabase).url)

@@ -10,6 +10,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
+import * as OrganizationReads from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { reasonOf } from "../../../src/process/Failure.ts"
@@ -247,7 +248,10 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
       yield* keepingTimes(sql, times)
       const search = (criteria: Records.FilterValues) =>
-        Effect.map(Records.make(sql, charges).search(criteria, { limit: 100, offset: 0 }), toText)
+        Effect.map(
+          Records.make(OrganizationReads.make(sql), charges).search(criteria, { limit: 100, offset: 0 }),
+          toText
+        )
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
       for (const field of ["updated_at_since", "created_at_since"]) {

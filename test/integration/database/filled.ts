@@ -1,24 +1,12 @@
-/** Tables of many rows of an organization, and the statements that read them. */
+/** Tables of many rows of an organization. */
 import { Effect } from "effect"
 import type { Resource } from "../../../src/api/records/Resource.ts"
-import { keyedText, type Query } from "../../../src/keys/OrganizationReads.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
-import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { filters, meaningOf } from "../records/expected.ts"
 
 /** The organization whose rows `fill` writes. */
 export const organization = "org_large"
-
-/** The hash of an organization's key. */
-export const keyOf = (owner: string) => Effect.as(insertKey(owner, owner), keyHashOf(owner))
-
-/** The statement of a query for an organization, and for its key. */
-export const waysOf = <Row>(query: Query<Row>, owner: string, keyHash: Uint8Array) =>
-  [
-    [query.text, [owner, ...query.values]],
-    [keyedText(query), [keyHash, ...query.values]]
-  ] as const
 
 const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"
 

@@ -9,6 +9,7 @@ import { charges } from "../../../src/api/records/Charges.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
+import * as OrganizationReads from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/database/Columns.ts"
@@ -169,7 +170,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const { url } = yield* TestDatabase
       const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
       const page = { limit: 100, offset: 100 }
-      const found = yield* Records.make(sql, products, 1).search({}, page)
+      const found = yield* Records.make(OrganizationReads.make(sql), products, 1).search({}, page)
       assert.strictEqual(toText(found), toText(yield* memory.search({}, page)))
     }).pipe(asKnown("org_oakridge"))
   )

@@ -1,13 +1,12 @@
 /** Records of a resource in both stores: what the suites run over. */
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
-import { OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
+import * as OrganizationReads from "../../../src/keys/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { load, rowsOf } from "../../../src/records/Rows.ts"
-import { insertKey } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */
@@ -24,19 +23,7 @@ export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<
   records
 })
 
-/** Keys of organizations, for `asHolderOfKey`. */
-export const insertKeys = (...organizations: ReadonlyArray<string>) =>
-  Layer.effectDiscard(Effect.forEach(organizations, (organization) => insertKey(organization, organization)))
-
 export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: id }))
-
-/** A request whose key the statement looks up. */
-export const asHolderOfKey =
-  (id: string) =>
-  <A, E, R>(read: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(RecordDatabase, (database) =>
-      resolveByRead(new OrganizationOfKey(id, { database, resolve: () => Effect.succeed(id) }), read)
-    )
 
 /** Makes these records the only ones in their table. */
 export const fill = Effect.fnUntraced(function* ({ records, resource }: Dataset) {
@@ -50,22 +37,14 @@ export const fill = Effect.fnUntraced(function* ({ records, resource }: Dataset)
 export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
   const { resource } = data
   const rows = yield* fill(data)
-  const sql = yield* RecordDatabase
+  const read = OrganizationReads.make(yield* RecordDatabase)
   return {
     resource,
     rows,
     memory: Records.makeMemory(resource, rows),
-    postgres: Records.make(sql, resource),
-    skipping: Records.make(sql, resource, 1)
+    postgres: Records.make(read, resource),
+    skipping: Records.make(read, resource, 1)
   }
 })
 
 export type Stores = Effect.Success<ReturnType<typeof storesOf>>
-
-/** The ways to read a store: by a known organization, and by a key. */
-export const readersOf = ({ memory, postgres }: Pick<Stores, "memory" | "postgres">) =>
-  [
-    ["memory", memory, asKnown],
-    ["Postgres", postgres, asKnown],
-    ["Postgres, by key", postgres, asHolderOfKey]
-  ] as const

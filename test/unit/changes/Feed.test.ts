@@ -122,7 +122,7 @@ it.effect("what the mark does not prove is read again in another run, once the s
   Effect.gen(function* () {
     const marks = [undefined, "89abcdef"]
     const places: Array<number | undefined> = []
-    const read: Feed.Store["read"] = (walks, _, of) => {
+    const read: Feed.Store<never, never>["read"] = (walks, _, of) => {
       if (of === "89abcdef") places.push(walks[0]?.place.position)
       const mark = of === "89abcdef" ? of : marks.shift()
       const found = { ...here, mark: mark ?? "", isMarked: mark !== undefined, proven: 50 }

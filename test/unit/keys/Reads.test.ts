@@ -8,10 +8,10 @@ import { Effect, Exit, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
+import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
 import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { keyedText, make, OrganizationOfKey, resolveByRead } from "../../../src/keys/OrganizationReads.ts"
+import { make } from "../../../src/keys/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 
@@ -55,34 +55,6 @@ it.effect("the look-up of a key ends after 1.5 seconds, and that of a clinic's a
   })
 )
 
-it.effect("a read looks its key up first if the database is distributed, or has not answered yet", () =>
-  Effect.gen(function* () {
-    const unknown = { ...Distribution.single, isDistributed: () => undefined }
-    const found = yield* Effect.forEach([Distribution.distributed, unknown], (distribution) =>
-      Effect.gen(function* () {
-        const database = yield* databaseOf(distribution)
-        const unauthorized = new Unauthorized()
-        const key = new OrganizationOfKey("pda_live_of_a", { database, resolve: () => Effect.fail(unauthorized) })
-        return yield* Effect.flip(resolveByRead(key, pageOf(database, 1)))
-      })
-    )
-    for (const error of found) assert.instanceOf(error, Unauthorized)
-  })
-)
-
-it.effect(
-  "an invalid key gets no other error than 401 where a handler fails before it reads, and where it has a bug",
-  () =>
-    Effect.gen(function* () {
-      const database = yield* databaseOf(Distribution.single)
-      const keys = { database, resolve: () => Effect.fail(new Unauthorized()) }
-      for (const failing of [Effect.fail(new RecordStoreDown()), Effect.die(new Error("a bug"))]) {
-        const error = yield* Effect.flip(resolveByRead(new OrganizationOfKey("pda_live_of_nobody", keys), failing))
-        assert.instanceOf(error, Unauthorized)
-      }
-    })
-)
-
 const pageOf = (sql: Database, limit: number) =>
   make(sql)({ text: "select $1", values: [], columns: [], limit, isPlannedOnce: true })
 
@@ -96,12 +68,3 @@ it.effect("a read of records ends after 8 seconds", () =>
     assert.deepStrictEqual(page.pollUnsafe(), busyRecords)
   })
 )
-
-it("a statement that does not name its organization is never run with a key: it would read the rows of all", () => {
-  const [named, unnamed] = [
-    "select record from pets t where t.organization_id = $1",
-    "select record from pets where $10"
-  ]
-  assert.include(keyedText({ text: named, columns: ["record"] }), "t.organization_id = k.organization_id")
-  assert.throws(() => keyedText({ text: unnamed, columns: ["record"] }))
-})

@@ -1,0 +1,184 @@
+/** Reads whose statement looks the key up: the records that others read, and nothing for another key. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
+import { searchable } from "../../../src/api/records/index.ts"
+import type { Resource } from "../../../src/api/records/Resource.ts"
+import { databaseFeed } from "../../../src/changes/FeedStores.ts"
+import { LongPolls } from "../../../src/changes/LongPolls.ts"
+import { toText } from "../../../src/database/Columns.ts"
+import { layerShared } from "../../../src/database/Database.ts"
+import * as Distribution from "../../../src/database/Distribution.ts"
+import { organizations } from "../../../src/demo/DemoData.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import * as OrganizationReads from "../../../src/keys/OrganizationReads.ts"
+import { digestOf, OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { keyedText, make, PresentedKey } from "../../../src/lane/KeyedReads.ts"
+import * as Reads from "../../../src/lane/Reads.ts"
+import * as Repository from "../../../src/records/Repository.ts"
+import { searchQuery } from "../../../src/records/SearchQuery.ts"
+import { explain, nodesOf, rowsOf } from "../database/plans.ts"
+import { feedOf } from "../../support/Follower.ts"
+import { paths } from "../../support/inProcess.ts"
+import { insertKey, keyHashOf } from "../../support/keys.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const database = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))
+
+const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
+  Layer.provideMerge(database),
+  Layer.provideMerge(TestDatabase.layerDemo)
+)
+
+const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: digestOf(key) })
+
+const search = "/api/v3/charges/search"
+
+layer(services, { excludeTestServices: true })("a read by key", (it) => {
+  it.effect.each(searchable)("of $name has the bytes of a read of the organization", (resource: Resource) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const keyed = Repository.make(yield* make(sql), resource)
+      const plain = Repository.make(OrganizationReads.make(sql), resource)
+      for (const { key, slug } of organizations) {
+        const known = Effect.provideService(CurrentOrganization, { id: `org_${slug}` })
+        for (const [filters, page] of [
+          [{}, { limit: 3, offset: 0 }],
+          [{ id: "nowhere" }, { limit: 3, offset: 0 }],
+          [{ created_at_since: "2020-01-01" }, { limit: 250, offset: 2 }],
+          [{}, { limit: 1000, offset: 0 }]
+        ] as const) {
+          const found = yield* withKey(key)(keyed.search(filters, page))
+          assert.strictEqual(toText(found), toText(yield* known(plain.search(filters, page))))
+        }
+        const [first] = yield* sql.unsafe<{ id: string; owner: string }>(
+          `select id, organization_id as owner from ${resource.table} order by id limit 1`
+        )
+        const get = Effect.match(withKey(key)(keyed.get(first?.id ?? "")), { onSuccess: toText, onFailure: String })
+        const own = Effect.match(known(plain.get(first?.id ?? "")), { onSuccess: toText, onFailure: String })
+        assert.strictEqual(yield* get, yield* own)
+      }
+    })
+  )
+
+  it.effect("of changes has the bytes of a read of the organization", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const polls = yield* LongPolls
+      const keyed = databaseFeed(sql, yield* make(sql), searchable, polls)
+      const plain = yield* feedOf(sql)
+      const [{ key, slug }] = organizations
+      const known = Effect.provideService(CurrentOrganization, { id: `org_${slug}` })
+      let cursor: string | undefined
+      for (const limit of [3, 250, 1000]) {
+        const found = yield* withKey(key)(keyed({ cursor, limit }))
+        assert.strictEqual(toText(found.json), toText((yield* known(plain({ cursor, limit }))).json))
+        cursor = found.cursor
+      }
+    })
+  )
+
+  it.effect("reads no more than its page, by a plan that is made once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`analyze`
+      for (const resource of searchable) {
+        const query = searchQuery(resource, {}, { limit: 10, offset: 0 })
+        const [{ key }] = organizations
+        const plan = yield* explain(keyedText(query), [keyHashOf(key), ...query.values], true)
+        const scans = nodesOf(plan).filter((node) => node["Relation Name"] === resource.table)
+        assert.isAtMost(rowsOf(scans), 11, resource.name)
+      }
+    })
+  )
+
+  it.effect("whose statement does not name its organization is never run: it would read the rows of all", () =>
+    Effect.sync(() => {
+      const named = "select record from pets t where t.organization_id = $1"
+      assert.include(keyedText({ text: named, columns: ["record"] }), "t.organization_id = k.organization_id")
+      assert.throws(() => keyedText({ text: "select record from pets where $10", columns: ["record"] }))
+    })
+  )
+
+  it.effect.each([
+    ["distributed", Distribution.distributed],
+    ["of an unknown distribution", { ...Distribution.single, isDistributed: (): boolean | undefined => undefined }]
+  ] as const)("of a database that is %s looks its key up first", ([, distribution]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const asked: Array<string> = []
+      const run: typeof sql.run = (request, statements) => {
+        asked.push(request.key)
+        return sql.run(request, statements)
+      }
+      const read = yield* make(Object.assign(sql.bind(undefined), sql, { distribution, run }))
+      const [{ key, slug }] = organizations
+      yield* withKey(key)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
+      assert.deepStrictEqual(asked, [`organization org_${slug}`])
+    })
+  )
+})
+
+layer(services, { excludeTestServices: true })("The reads of the lane", (it) => {
+  const statusOf = Effect.fnUntraced(function* (
+    reads: ReadonlyMap<string, Reads.Read>,
+    key: string,
+    payload: unknown = {}
+  ) {
+    return (yield* reads.get(search)?.(payload, key) ?? Effect.die("It is not of the lane")).status
+  })
+
+  it.effect("are every endpoint of records but that of the organization", () =>
+    Effect.map(Reads.make, (reads) =>
+      assert.sameMembers(
+        Array.fromIterable(reads.keys()),
+        paths.filter((path) => path !== "/api/v3/organization/get")
+      )
+    )
+  )
+
+  it.effect("leave a request that waits for changes to the router, and one that is not valid as it is", () =>
+    Effect.map(Reads.make, (reads) => {
+      const isRead = (path: string, payload: unknown) => reads.get(path)?.(payload, "pda_any") !== undefined
+      assert.deepStrictEqual(
+        [0, null, 1].map((wait) => isRead("/api/v3/changes", { wait })),
+        [true, true, false]
+      )
+      assert.deepStrictEqual(
+        [{}, { limit: 0 }, { limit: "1" }, { more: 1 }, []].map((payload) => isRead(search, payload)),
+        [true, true, false, false, false]
+      )
+    })
+  )
+
+  it.effect("answer an invalid key with 401, whatever else is wrong", () =>
+    Effect.gen(function* () {
+      const reads = yield* Reads.make
+      const [{ key, slug }] = organizations
+      for (const [payload, status] of [
+        [{}, 200],
+        [{ organization: `org_${slug}` }, 200],
+        [{ limit: 0 }, 400],
+        [{ organization: "org_another" }, 400]
+      ] as const) {
+        assert.strictEqual(yield* statusOf(reads, key, payload), status)
+        assert.strictEqual(yield* statusOf(reads, "pda_unknown", payload), 401)
+      }
+    })
+  )
+
+  it.effect("count requests by organization: 429 beyond the limit, and 401 once the key is revoked", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* Effect.forEach(["pda_one", "pda_two"], (key) => insertKey(key, "org_counted"))
+      const reads = yield* Reads.make
+      const statuses = (...keys: ReadonlyArray<string>) => Effect.forEach(keys, (key) => statusOf(reads, key))
+      assert.deepStrictEqual(yield* statuses("pda_one", "pda_two", "pda_one"), [200, 200, 429])
+      yield* sql`update api_keys set revoked_at = now() where key_hash = ${keyHashOf("pda_one")}`
+      assert.deepStrictEqual(yield* statuses("pda_one", "pda_two"), [401, 429])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* statuses("pda_one", "pda_two", "pda_two"), [401, 200, 200])
+    }).pipe(Effect.provide(AuthorizationServer.layerLimit(2)), Effect.scoped, Effect.provide(TestClock.layer()))
+  )
+})

@@ -1,0 +1,76 @@
+/** Connections that short reads share. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { type Short, make } from "../../../src/lane/Pipeline.ts"
+import { eventually } from "../../support/eventually.ts"
+import { fakeTimers } from "../../support/fakeTimers.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+
+const backend = "select pg_backend_pid() as pid, $1::int as value"
+
+interface Answer {
+  readonly pid: number
+  readonly value: number
+}
+
+const answers = (short: Short, count: number) =>
+  Effect.forEach(Array.range(1, count), (value) => short<Answer>(backend, [value]), { concurrency: "unbounded" })
+
+/** The process of the connection, once it is open. */
+const opened = Effect.fnUntraced(function* (short: Short) {
+  const read = Effect.map(short<Answer>(backend, [1]), (rows) => rows?.[0]?.pid)
+  return yield* Effect.repeat(Effect.tap(read, Effect.yieldNow), { until: (pid) => pid !== undefined })
+})
+
+const open = Effect.flatMap(TestDatabase, ({ url }) => Effect.flatMap(clientOf(url, { maxConnections: 3 }), make))
+
+layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {
+  it.effect("that come at once have their own answers from one connection, also behind one that left", () =>
+    Effect.gen(function* () {
+      yield* fakeTimers
+      const short = yield* open
+      const first = yield* opened(short)
+      const leaving = yield* Effect.forkChild(short("select pg_sleep(0.05)", []), { startImmediately: true })
+      const staying = yield* Effect.forkChild(answers(short, 40), { startImmediately: true })
+      yield* Fiber.interrupt(leaving)
+      const found = (yield* Fiber.join(staying)).flatMap((rows) => rows ?? [])
+      assert.deepStrictEqual(
+        found,
+        Array.makeBy(15, (index) => ({ pid: first, value: index + 1 }))
+      )
+    })
+  )
+
+  it.effect("have another connection after one was idle for more than 30 seconds, which a network may forget", () =>
+    Effect.gen(function* () {
+      yield* fakeTimers
+      const short = yield* open
+      const first = yield* opened(short)
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(yield* opened(short), first)
+      yield* TestClock.adjust("1 minute")
+      assert.notStrictEqual(yield* opened(short), first)
+      const { sql: admin } = yield* TestDatabase
+      yield* eventually(
+        "the end of the idle one",
+        admin`select from pg_stat_activity where pid = ${first ?? 0}::int`,
+        (rows) => rows.length === 0
+      )
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
+  )
+
+  it.effect("that fail have no answer, and the next have one from another connection", () =>
+    Effect.gen(function* () {
+      yield* fakeTimers
+      const { sql: admin } = yield* TestDatabase
+      const short = yield* open
+      const first = yield* opened(short)
+      assert.isUndefined(yield* short("select 1 / $1::int", [0]))
+      const waiting = yield* Effect.forkChild(short("select pg_sleep(5)", []), { startImmediately: true })
+      yield* admin`select pg_terminate_backend(${first ?? 0}::int)`
+      assert.isUndefined(yield* Fiber.join(waiting))
+      assert.notStrictEqual(yield* opened(short), first)
+    })
+  )
+})

@@ -1,0 +1,111 @@
+/** Short reads share connections: bounded in number, sent together, and without an answer where one is slow. */
+import { assert, it } from "@effect/vitest"
+import { Array, Effect, Exit, Fiber } from "effect"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { TestClock } from "effect/testing"
+import { vi } from "vitest"
+import * as Store from "../../../src/database/Store.ts"
+import * as Pipeline from "../../../src/lane/Pipeline.ts"
+import { fakeTimers } from "../../support/fakeTimers.ts"
+
+const dropped = new SqlError({ reason: new ConnectionError({ cause: new Error("of a test"), operation: "query" }) })
+
+const empty = { command: "SELECT", rowCount: 0, oid: null, rows: [], fields: [] }
+
+/** Lets time pass for fibers, and for the deadline of a short read, which is a timer of Node. */
+const pass = Effect.fnUntraced(function* (millis: number) {
+  // Ends the timer of TestClock's warning.
+  yield* TestClock.adjust(0)
+  vi.advanceTimersByTime(millis)
+  yield* TestClock.adjust(millis)
+})
+
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+/** A short read over one shared connection, which is open, and the number of statements that it was sent. */
+const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, SqlError>) {
+  const seen = { sent: 0 }
+  const counted = Effect.suspend(() => {
+    seen.sent += 1
+    return answer
+  })
+  const short = yield* Pipeline.make({
+    connections: 3,
+    isDown: () => false,
+    answered: () => {},
+    pipelined: { attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
+  })
+  const read = short("select 1", [])
+  yield* read
+  yield* TestClock.adjust(0)
+  return { read, seen }
+})
+
+const noAnswer = Exit.succeed(Exit.succeed(undefined))
+
+/** Starts beside the test. */
+const begun = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkScoped(Effect.exit(effect), { startImmediately: true })
+
+it.effect.each([
+  ["answered", Effect.succeed(empty)],
+  ["failed", Effect.fail(dropped)],
+  ["answered late", Effect.delay(Effect.succeed(empty), "150 millis")]
+] as const)("a place of a shared connection comes back from a read that is %s, or whose caller leaves", ([, answer]) =>
+  Effect.gen(function* () {
+    yield* fakeTimers
+    const { read, seen } = yield* reader(answer)
+    for (let n = 0; n < 40; n++) {
+      // Before it is sent, and after.
+      for (const wait of [Effect.void, turn]) {
+        const leaving = yield* begun(read)
+        yield* wait
+        yield* Fiber.interrupt(leaving)
+        yield* turn
+      }
+      const staying = yield* begun(read)
+      yield* turn
+      yield* pass(2000)
+      assert.isDefined(staying.pollUnsafe())
+    }
+    assert.strictEqual(seen.sent, 80)
+  })
+)
+
+it.effect("after a read that is slow on a shared connection, none has an answer there for a second", () =>
+  Effect.gen(function* () {
+    yield* fakeTimers
+    const { read, seen } = yield* reader(Effect.delay(Effect.succeed(empty), "150 millis"))
+    const slow = yield* begun(read)
+    yield* turn
+    yield* pass(100)
+    assert.deepStrictEqual(slow.pollUnsafe(), noAnswer)
+    assert.isUndefined(yield* read)
+    assert.strictEqual(seen.sent, 1)
+    yield* pass(1000)
+    yield* begun(read)
+    yield* turn
+    assert.strictEqual(seen.sent, 2)
+  })
+)
+
+it.effect("a request is told the time of a read on a shared connection", () =>
+  Effect.gen(function* () {
+    const told: Array<Store.Accounted> = []
+    const { read } = yield* reader(Effect.delay(Effect.succeed(empty), "40 millis"))
+    yield* begun(Effect.provideService(read, Store.Accounting, (one) => void told.push(one)))
+    yield* turn
+    yield* TestClock.adjust("40 millis")
+    assert.deepStrictEqual(told, [{ waited: 0, took: 40 }])
+  })
+)
+
+it.effect("a shared connection has 16 unanswered statements at most, which are sent together", () =>
+  Effect.gen(function* () {
+    const { read, seen } = yield* reader(Effect.never)
+    const reads = yield* Effect.forEach(Array.range(1, 20), () => begun(read))
+    assert.strictEqual(seen.sent, 0)
+    yield* turn
+    assert.strictEqual(seen.sent, 16)
+    for (const refused of reads.slice(16)) assert.deepStrictEqual(refused.pollUnsafe(), noAnswer)
+  })
+)
