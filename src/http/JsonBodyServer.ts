@@ -36,13 +36,17 @@ const countNames = (value: unknown, level = 0): number => {
   if (level === deepest) return Infinity
   const isList = Array.isArray(value)
   const values: ReadonlyArray<unknown> = isList ? value : Object.values(value)
-  return values.reduce<number>((sum, each) => sum + countNames(each, level + 1), isList ? 0 : values.length)
+  let names = isList ? 0 : values.length
+  for (const each of values) names += countNames(each, level + 1)
+  return names
 }
 
 const strings = /"[^"\\]*(?:\\.[^"\\]*)*"/g
+const countColons = (text: string) => text.split(":").length - 1
 
 /** True if a name stands twice in an object of a text: `JSON.parse` silently drops the first. */
-const hasRepeated = (text: string, names: number): boolean => text.replace(strings, "").split(":").length - 1 > names
+const hasRepeated = (text: string, names: number): boolean =>
+  countColons(text) > names && countColons(text.replace(strings, "")) > names
 
 const invalidJson = (at = 0) => invalidAt(["body", at], faults.json)
 const missing = invalidAt(["body"], faults.missing)

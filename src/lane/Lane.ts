@@ -99,9 +99,7 @@ const make = Effect.gen(function* () {
     const key = read === undefined ? undefined : findKey(request)
     if (read === undefined || key === undefined) return pass()
     const started = Time.monotonicOf(clock)
-    const onReadable = () => {
-      if (!request.complete) return
-      request.off("readable", onReadable)
+    const take = () => {
       const answer = answerBody(request, (body) => {
         const payload = parse(body)
         return Result.isSuccess(payload) ? read(payload.success, key) : undefined
@@ -109,9 +107,18 @@ const make = Effect.gen(function* () {
       if (answer === undefined) pass()
       else begin(request, response, path, started, answer)
     }
-    request.on("readable", onReadable)
-    // The client left before it sent all of the body.
-    request.once("close", () => request.complete || pass())
+    const onReadable = () => {
+      if (!request.complete) return
+      request.off("readable", onReadable)
+      take()
+    }
+    // A body that came with its head is complete by then, and needs no listener.
+    process.nextTick(() => {
+      if (request.complete) return take()
+      request.on("readable", onReadable)
+      // The client left before it sent all of the body.
+      request.once("close", () => request.complete || pass())
+    })
   }
 })
 
