@@ -38,7 +38,7 @@ export type Due = Pick<typeof Due.Type, "organization" | "taskId" | "attempts">
 export const stopped = "The worker stopped during the attempt"
 
 /** From the start of an attempt, or of one of its transactions, to the lock of the row. */
-export const grace = "1 second"
+const grace = "1 second"
 
 const ids = rowsOf(TaskId)
 const starts = rowsOf(Started)

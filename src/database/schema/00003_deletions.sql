@@ -210,6 +210,203 @@ begin
   return deleted;
 end $function$;
 
+-- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting.
+--
+-- Its settings: rows are looked up by their ids, however few or many the planner takes them for; without the index by
+-- invoice, as in a first load, the lines are read once. A mark has an `updated_at` of its own.
+create function deletion_settings() returns void language sql as $function$
+  select set_config('lock_timeout', '500ms', true), set_config('practice_data.keep_times', 'on', true),
+    set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
+    set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+    set_config('enable_hashjoin', case when to_regclass('invoice_lines_search_invoice') is null then 'on' else 'off' end, true),
+    set_config('plan_cache_mode', 'force_generic_plan', true)
+$function$;
+
+-- Marks rows of a table, or takes their marks away without a time. It skips rows that others hold, and counts them as locked.
+-- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
+create function mark_rows(
+  organization text, name text, ids text[], deleted timestamptz, out locked integer, out refused text[], out reason text
+) language plpgsql as $function$
+declare
+  half constant integer := cardinality(ids) / 2;
+  first record;
+  second record;
+  broken text;
+  of_column text;
+begin
+  perform deletion_settings();
+  locked := 0;
+  refused := '{}';
+  if half is null or ids = '{}' then return; end if;
+  execute format($mark$
+    with free as materialized (
+      select id from %1$I where organization_id = $1 and id = any ($2) for no key update skip locked
+    ),
+    changed as (
+      update %1$I t set
+        is_deleted = $3 is not null,
+        deleted_at = case when t.is_deleted and $3 is not null then t.deleted_at else $3 end,
+        updated_at = greatest(
+          now(), least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
+        )
+      from free where t.organization_id = $1 and t.id = free.id returning t.id
+    )
+    select cardinality($2) - count(*), coalesce(array_agg(free.id) filter (where changed.id is null), '{}')
+    from free left join changed on changed.id = free.id
+  $mark$, name) into locked, refused using organization, ids, deleted;
+  if refused <> '{}' then reason := 'A trigger dropped the change of a row'; end if;
+exception when others then
+  -- An outage, or a table that others hold.
+  if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
+  if half > 0 then
+    select * into first from mark_rows(organization, name, ids[:half], deleted);
+    select * into second from mark_rows(organization, name, ids[half + 1:], deleted);
+    locked := first.locked + second.locked;
+    refused := first.refused || second.refused;
+    reason := coalesce(first.reason, second.reason);
+  else
+    get stacked diagnostics broken = constraint_name, of_column = column_name;
+    refused := ids;
+    -- Other texts may quote the row.
+    reason := concat_ws(', ', sqlstate, 'constraint ' || nullif(broken, ''), 'column ' || nullif(of_column, ''));
+  end if;
+end $function$;
+
+-- Locks the row of a task, which is the lease of an attempt. False if another one has it.
+create function hold_deletion(organization text, task uuid, token uuid, at timestamptz) returns boolean
+language plpgsql as $function$
+begin
+  update deletion_tasks t set due_at = at + interval '1 second'
+  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
+  return found;
+end $function$;
+
+-- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
+create function remember_deletions(organization text, task uuid, at timestamptz) returns void language plpgsql as $function$
+begin
+  insert into deletions (
+    organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
+  )
+  with task as materialized (
+    select t.payload from deletion_tasks t where t.organization_id = organization and t.id = task
+  ),
+  items as (
+    select 'invoice' as kind, n.item, n.id, n.clinic_id, n.client_id, null as invoice_id
+    from task cross join lateral rows from (
+      jsonb_to_recordset(payload -> 'invoices') as (invoice_id text, clinic_id text, client_id text)
+    ) with ordinality as n (id, clinic_id, client_id, item)
+    union all
+    select 'line', n.item, n.id, n.clinic_id, null, n.invoice_id
+    from task cross join lateral rows from (
+      jsonb_to_recordset(payload -> 'invoice_lines') as (invoice_line_id text, invoice_id text, clinic_id text)
+    ) with ordinality as n (id, invoice_id, clinic_id, item)
+  )
+  select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce(
+      case kind
+        when 'invoice' then (
+          select invoice_verdict(items.clinic_id, items.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
+          from invoices t where t.organization_id = organization and t.id = items.id
+        )
+        else (
+          select line_verdict(items.invoice_id, items.clinic_id, t.invoice, t.clinic)
+          from invoice_lines t where t.organization_id = organization and t.id = items.id
+        )
+      end, 'not_found'),
+    exists (select from organizations o where o.organization_id = organization)
+  from items
+  on conflict do nothing;
+  if found then
+    insert into deletions_unsettled (organization_id, task_id) values (organization, task);
+  else
+    update deletions d set verdict = 'deleted'
+    where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
+  end if;
+end $function$;
+
+-- The end of a run: what it did, and if it did all, the end of its task. It forgets what was not found, where more than `most`
+-- are remembered: of its organization, or of all unknown ones, which `of_unknown` counts.
+create function finish_deletion(
+  organization text, task uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text,
+  most integer, of_unknown boolean
+) returns jsonb language plpgsql as $function$
+declare
+  refused constant integer := cardinality(invoices) + cardinality(lines);
+  result jsonb;
+  is_full boolean;
+begin
+  if refused > 0 then
+    update deletions d set verdict = 'failed' from deletion_rows r
+    where r.organization_id = organization and r.task_id = task
+      and case r.table_name when 'invoices' then r.invoice = any (invoices) else r.line = any (lines) end
+      and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
+  elsif locked > 0 then
+    return '{"left": "locked"}';
+  end if;
+  with items as (
+    select d.kind, d.verdict, count(*) as n from deletions d
+    where d.organization_id = organization and d.task_id = task and d.undone_at is null group by 1, 2
+  )
+  update deletion_tasks t set outcome = jsonb_build_object(
+    'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
+      || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'invoice'),
+    'invoice_lines', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "invoice_mismatch": 0}'
+      || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'line'),
+    'lines_of_invoices', (
+      select count(distinct r.line) from deletion_rows r
+      where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds and r.is_deleted
+        and r.kind = 'invoice' and r.table_name = 'invoice_lines'
+    ))
+  where t.organization_id = organization and t.id = task returning t.outcome into result;
+  if refused > 0 then
+    return jsonb_build_object('failed', format('%s rows were not marked: %s', refused, reason));
+  end if;
+  update deletion_tasks t set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = at
+  where t.organization_id = organization and t.id = task;
+  if result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0' then
+    is_full := most < (select count(*) from (
+      select from deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
+    if of_unknown and not is_full and not exists (select from organizations o where o.organization_id = organization) then
+      is_full := most < (select count(*) from (
+        select from deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
+    end if;
+    update deletions d set verdict = 'forgotten'
+    where is_full and d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
+  end if;
+  return jsonb_build_object('outcome', result);
+end $function$;
+
+-- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so.
+create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer, of_unknown boolean)
+returns jsonb language plpgsql as $function$
+declare
+  named record;
+  changed record;
+  others record;
+begin
+  perform deletion_settings();
+  if not hold_deletion(organization, task, token, at) then return null; end if;
+  perform remember_deletions(organization, task, at);
+  -- Those that were deleted before, too: they keep their time, and are changed.
+  select max(r.deleted_at) as deleted_at,
+    coalesce(array_agg(distinct r.invoice) filter (where r.table_name = 'invoices'), '{}') as invoices,
+    coalesce(array_agg(distinct r.line) filter (where r.table_name = 'invoice_lines'), '{}') as lines
+  into named from deletion_rows r
+  where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null
+    and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
+  if cardinality(named.invoices) + cardinality(named.lines) > 1000 then return '{"left": "more"}'; end if;
+  select * into changed from mark_rows(organization, 'invoices', named.invoices, named.deleted_at);
+  if changed.locked > 0 or changed.refused <> '{}' then
+    -- Lines are marked after their invoice, which another task may hold, so that both have one time.
+    named.lines := array(
+      select distinct r.line from deletion_rows r
+      where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null and r.is_next
+        and r.table_name = 'invoice_lines' and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at));
+  end if;
+  select * into others from mark_rows(organization, 'invoice_lines', named.lines, named.deleted_at);
+  return finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
+    coalesce(changed.reason, others.reason), most, of_unknown);
+end $function$;
+
 -- A plan takes an organization to have very many rows, so that an index of ids serves every look: statistics of a time when
 -- each had one row would make any index of the organization seem as good.
 alter table invoices alter column organization_id set (n_distinct = 1);

@@ -126,6 +126,21 @@ suite("a deletion that came before its record is judged once, when it comes:", p
 })
 
 suite("deletions beside each other:", postgres, {
+  "rows of a transaction that began to write before its organization had facts are marked once it ends": Effect.gen(
+    function* () {
+      yield* Loaders.begin({ invoices: "other" })
+      const write = yield* Loaders.session
+      yield* write("begin")
+      yield* write("insert into invoices (organization_id, id) values ('org_a', 'first')")
+      yield* deleted("deletion", invoice)
+      const { step } = yield* settler
+      yield* step
+      yield* Effect.forEach(insertX, write)
+      yield* write("commit")
+      yield* settled
+      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+    }
+  ),
   "a row that a loader holds keeps its task alone, and neither a worker nor a sweep waits for it": Effect.gen(
     function* () {
       yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
