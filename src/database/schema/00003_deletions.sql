@@ -214,11 +214,12 @@ end $function$;
 --
 -- Its settings: rows are looked up by their ids, however few or many the planner takes them for; without the index by
 -- invoice, as in a first load, the lines are read once. A mark has an `updated_at` of its own.
-create function deletion_settings() returns void language sql as $function$
+create function deletion_settings() returns void language sql set search_path = pg_catalog, pg_temp as $function$
   select set_config('lock_timeout', '500ms', true), set_config('practice_data.keep_times', 'on', true),
     set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
-    set_config('enable_hashjoin', case when to_regclass('invoice_lines_search_invoice') is null then 'on' else 'off' end, true),
+    set_config('enable_hashjoin', case when to_regclass('home.invoice_lines_search_invoice') is null then 'on' else 'off' end,
+      true),
     set_config('plan_cache_mode', 'force_generic_plan', true)
 $function$;
 
@@ -226,7 +227,7 @@ $function$;
 -- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
 create function mark_rows(
   organization text, name text, ids text[], deleted timestamptz, out locked integer, out refused text[], out reason text
-) language plpgsql as $function$
+) language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   half constant integer := cardinality(ids) / 2;
   first record;
@@ -234,16 +235,16 @@ declare
   broken text;
   of_column text;
 begin
-  perform deletion_settings();
+  perform home.deletion_settings();
   locked := 0;
   refused := '{}';
   if half is null or ids = '{}' then return; end if;
   execute format($mark$
     with free as materialized (
-      select id from %1$I where organization_id = $1 and id = any ($2) for no key update skip locked
+      select id from home.%1$I where organization_id = $1 and id = any ($2) for no key update skip locked
     ),
     changed as (
-      update %1$I t set
+      update home.%1$I t set
         is_deleted = $3 is not null,
         deleted_at = case when t.is_deleted and $3 is not null then t.deleted_at else $3 end,
         updated_at = greatest(
@@ -259,8 +260,8 @@ exception when others then
   -- An outage, or a table that others hold.
   if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
   if half > 0 then
-    select * into first from mark_rows(organization, name, ids[:half], deleted);
-    select * into second from mark_rows(organization, name, ids[half + 1:], deleted);
+    select * into first from home.mark_rows(organization, name, ids[:half], deleted);
+    select * into second from home.mark_rows(organization, name, ids[half + 1:], deleted);
     locked := first.locked + second.locked;
     refused := first.refused || second.refused;
     reason := coalesce(first.reason, second.reason);
@@ -274,21 +275,22 @@ end $function$;
 
 -- Locks the row of a task, which is the lease of an attempt. False if another one has it.
 create function hold_deletion(organization text, task uuid, token uuid, at timestamptz) returns boolean
-language plpgsql as $function$
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  update deletion_tasks t set due_at = at + interval '1 second'
+  update home.deletion_tasks t set due_at = at + interval '1 second'
   where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
   return found;
 end $function$;
 
 -- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
-create function remember_deletions(organization text, task uuid, at timestamptz) returns void language plpgsql as $function$
+create function remember_deletions(organization text, task uuid, at timestamptz) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  insert into deletions (
+  insert into home.deletions (
     organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
   )
   with task as materialized (
-    select t.payload from deletion_tasks t where t.organization_id = organization and t.id = task
+    select t.payload from home.deletion_tasks t where t.organization_id = organization and t.id = task
   ),
   items as (
     select 'invoice' as kind, n.item, n.id, n.clinic_id, n.client_id, null as invoice_id
@@ -304,21 +306,21 @@ begin
   select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce(
       case kind
         when 'invoice' then (
-          select invoice_verdict(items.clinic_id, items.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
-          from invoices t where t.organization_id = organization and t.id = items.id
+          select home.invoice_verdict(items.clinic_id, items.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
+          from home.invoices t where t.organization_id = organization and t.id = items.id
         )
         else (
-          select line_verdict(items.invoice_id, items.clinic_id, t.invoice, t.clinic)
-          from invoice_lines t where t.organization_id = organization and t.id = items.id
+          select home.line_verdict(items.invoice_id, items.clinic_id, t.invoice, t.clinic)
+          from home.invoice_lines t where t.organization_id = organization and t.id = items.id
         )
       end, 'not_found'),
-    exists (select from organizations o where o.organization_id = organization)
+    exists (select from home.organizations o where o.organization_id = organization)
   from items
   on conflict do nothing;
   if found then
-    insert into deletions_unsettled (organization_id, task_id) values (organization, task);
+    insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
   else
-    update deletions d set verdict = 'deleted'
+    update home.deletions d set verdict = 'deleted'
     where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
   end if;
 end $function$;
@@ -328,14 +330,14 @@ end $function$;
 create function finish_deletion(
   organization text, task uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text,
   most integer, of_unknown boolean
-) returns jsonb language plpgsql as $function$
+) returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   refused constant integer := cardinality(invoices) + cardinality(lines);
   result jsonb;
   is_full boolean;
 begin
   if refused > 0 then
-    update deletions d set verdict = 'failed' from deletion_rows r
+    update home.deletions d set verdict = 'failed' from home.deletion_rows r
     where r.organization_id = organization and r.task_id = task
       and case r.table_name when 'invoices' then r.invoice = any (invoices) else r.line = any (lines) end
       and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
@@ -343,16 +345,16 @@ begin
     return '{"left": "locked"}';
   end if;
   with items as (
-    select d.kind, d.verdict, count(*) as n from deletions d
+    select d.kind, d.verdict, count(*) as n from home.deletions d
     where d.organization_id = organization and d.task_id = task and d.undone_at is null group by 1, 2
   )
-  update deletion_tasks t set outcome = jsonb_build_object(
+  update home.deletion_tasks t set outcome = jsonb_build_object(
     'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
       || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'invoice'),
     'invoice_lines', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "invoice_mismatch": 0}'
       || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'line'),
     'lines_of_invoices', (
-      select count(distinct r.line) from deletion_rows r
+      select count(distinct r.line) from home.deletion_rows r
       where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds and r.is_deleted
         and r.kind = 'invoice' and r.table_name = 'invoice_lines'
     ))
@@ -360,16 +362,16 @@ begin
   if refused > 0 then
     return jsonb_build_object('failed', format('%s rows were not marked: %s', refused, reason));
   end if;
-  update deletion_tasks t set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = at
+  update home.deletion_tasks t set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = at
   where t.organization_id = organization and t.id = task;
   if result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0' then
     is_full := most < (select count(*) from (
-      select from deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
-    if of_unknown and not is_full and not exists (select from organizations o where o.organization_id = organization) then
+      select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
+    if of_unknown and not is_full and not exists (select from home.organizations o where o.organization_id = organization) then
       is_full := most < (select count(*) from (
-        select from deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
+        select from home.deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
     end if;
-    update deletions d set verdict = 'forgotten'
+    update home.deletions d set verdict = 'forgotten'
     where is_full and d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
   end if;
   return jsonb_build_object('outcome', result);
@@ -377,33 +379,33 @@ end $function$;
 
 -- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so.
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer, of_unknown boolean)
-returns jsonb language plpgsql as $function$
+returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   named record;
   changed record;
   others record;
 begin
-  perform deletion_settings();
-  if not hold_deletion(organization, task, token, at) then return null; end if;
-  perform remember_deletions(organization, task, at);
+  perform home.deletion_settings();
+  if not home.hold_deletion(organization, task, token, at) then return null; end if;
+  perform home.remember_deletions(organization, task, at);
   -- Those that were deleted before, too: they keep their time, and are changed.
   select max(r.deleted_at) as deleted_at,
     coalesce(array_agg(distinct r.invoice) filter (where r.table_name = 'invoices'), '{}') as invoices,
     coalesce(array_agg(distinct r.line) filter (where r.table_name = 'invoice_lines'), '{}') as lines
-  into named from deletion_rows r
+  into named from home.deletion_rows r
   where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null
     and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
   if cardinality(named.invoices) + cardinality(named.lines) > 1000 then return '{"left": "more"}'; end if;
-  select * into changed from mark_rows(organization, 'invoices', named.invoices, named.deleted_at);
+  select * into changed from home.mark_rows(organization, 'invoices', named.invoices, named.deleted_at);
   if changed.locked > 0 or changed.refused <> '{}' then
     -- Lines are marked after their invoice, which another task may hold, so that both have one time.
     named.lines := array(
-      select distinct r.line from deletion_rows r
+      select distinct r.line from home.deletion_rows r
       where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null and r.is_next
         and r.table_name = 'invoice_lines' and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at));
   end if;
-  select * into others from mark_rows(organization, 'invoice_lines', named.lines, named.deleted_at);
-  return finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
+  select * into others from home.mark_rows(organization, 'invoice_lines', named.lines, named.deleted_at);
+  return home.finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
     coalesce(changed.reason, others.reason), most, of_unknown);
 end $function$;
 
