@@ -269,7 +269,7 @@ exception when others then
     get stacked diagnostics broken = constraint_name, of_column = column_name;
     refused := ids;
     -- Other texts may quote the row.
-    reason := concat_ws(', ', sqlstate, 'constraint ' || nullif(broken, ''), 'column ' || nullif(of_column, ''));
+    reason := concat_ws(', ', 'SQLSTATE ' || sqlstate, 'constraint ' || nullif(broken, ''), 'column ' || nullif(of_column, ''));
   end if;
 end $function$;
 
