@@ -76,11 +76,10 @@ const decodeRemoval = ({ branch, detail, position }: SnapshotRow | RemovalRow): 
 })
 
 /** Decodes the rows of a query. */
-export const decodeRows = ([first, ...rows]: ReadonlyArray<FeedRow>) =>
-  Effect.map(Effect.orDie(decodeSnapshot(first?.detail ?? "")), (snapshot) => ({
-    snapshot,
-    rows: rows.map((row): ChangeRow => (row.record === null ? decodeRemoval(row) : row))
-  }))
+export const decodeRows = Effect.fnUntraced(function* ([first, ...rows]: ReadonlyArray<FeedRow>) {
+  const snapshot = yield* Effect.orDie(decodeSnapshot(first?.detail ?? ""))
+  return { snapshot, rows: rows.map((row): ChangeRow => (row.record === null ? decodeRemoval(row) : row)) }
+})
 
 /**
  * The text of a query of the first changes, in the order of the ranges. Each table is read in the order of an index, and

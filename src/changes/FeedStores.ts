@@ -39,7 +39,9 @@ export const databaseFeed = <E, R>(
   const feed = Feed.make(resources, {
     polls,
     largePage,
-    read: (walks, limit, mark) => Effect.flatMap(read(query(walks, limit, mark)), FeedQuery.decodeRows)
+    read: Effect.fnUntraced(function* (walks, limit, mark) {
+      return yield* FeedQuery.decodeRows(yield* read(query(walks, limit, mark)))
+    })
   })
   return Effect.fnUntraced(
     function* (request: Feed.ChangesRequest) {
@@ -89,20 +91,20 @@ export const memoryFeed = (
   return Feed.make(resources, {
     polls,
     largePage: Infinity,
-    read: (walks, limit) =>
-      Effect.map(CurrentOrganization.id, (organization) => {
-        const read = walks.flatMap((walk) =>
-          rangesOf(walk).flatMap((range) =>
-            changes.filter(
-              (change) =>
-                change.organization === organization &&
-                change.name in walk.feeds &&
-                position < range.high &&
-                isAfter(change, range)
-            )
+    read: Effect.fnUntraced(function* (walks, limit) {
+      const organization = yield* CurrentOrganization.id
+      const read = walks.flatMap((walk) =>
+        rangesOf(walk).flatMap((range) =>
+          changes.filter(
+            (change) =>
+              change.organization === organization &&
+              change.name in walk.feeds &&
+              position < range.high &&
+              isAfter(change, range)
           )
         )
-        return { snapshot: { ...snapshot, organization }, rows: read.slice(0, limit + 1) }
-      })
+      )
+      return { snapshot: { ...snapshot, organization }, rows: read.slice(0, limit + 1) }
+    })
   })
 }

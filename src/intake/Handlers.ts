@@ -75,11 +75,13 @@ const answerOf = (
 /** The Retry-After of a delivery that was not stored, in seconds. `full`: the backlog is. */
 const retryAfter = { unavailable: 1, full: 5 } as const
 
-const notStored = (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) =>
-  Effect.map(receiptOf(sent, delay), (receipt) => {
-    const answer = answerOf(sent, "error", { ...receipt, received_at: null })
-    return new Intake.IntakeUnavailable({ receipt: answer, retryAfter: retryAfter[reason] })
+const refuse = Effect.fnUntraced(function* (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) {
+  const receipt = { ...(yield* receiptOf(sent, delay)), received_at: null }
+  return yield* new Intake.IntakeUnavailable({
+    receipt: answerOf(sent, "error", receipt),
+    retryAfter: retryAfter[reason]
   })
+})
 
 const warnFull = Throttle.make("A delivery was refused: the backlog of its organization, or of all unknown, is full")
 
@@ -115,7 +117,7 @@ export const intake = (delay: Duration.Duration) =>
             yield* note({ refusal: "limit" })
             yield* warnFull(delivery.organization)
           }
-          return yield* Effect.flip(notStored(delivery, delay, outcome.status))
+          return yield* refuse(delivery, delay, outcome.status)
         })
       )
     })

@@ -146,8 +146,9 @@ export const make = Effect.map(Series.current, (series) => {
       Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
-      Effect.flatMap(Time.monotonic, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
-        if (millisUntilNext(owner.account, started) > 0) return Effect.fail(new CircuitOpen())
+      Effect.gen(function* () {
+        const started = yield* Time.monotonic
+        if (millisUntilNext(owner.account, started) > 0) return yield* new CircuitOpen()
         const settlePsp = psp.admit(pspKey, owner, started)
         const settleAccount = accounts.admit(owner.account, owner, started)
         const settle = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
@@ -164,7 +165,7 @@ export const make = Effect.map(Series.current, (series) => {
           if (ofAccount !== undefined)
             yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
         })
-        return Effect.onExit(call, settle)
+        return yield* Effect.onExit(call, settle)
       }),
     /** Shows the state of the circuits in the metrics until the scope closes. */
     watch: Effect.all([

@@ -10,7 +10,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
-import { type PageRequest, PspClient, PspFailed } from "./PspClient.ts"
+import { type PageRequest, PspClient, type PspError, PspFailed } from "./PspClient.ts"
 
 interface ClinicAccount {
   readonly organization: string
@@ -40,11 +40,10 @@ export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-
   /** The fake. */
   static readonly layerMemory = (clinics: ReadonlyArray<ClinicAccount> = []) =>
     Layer.succeed(ClinicAccounts, {
-      find: (clinic) =>
-        Effect.map(
-          CurrentOrganization.id,
-          (id) => clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
-        )
+      find: Effect.fnUntraced(function* (clinic) {
+        const id = yield* CurrentOrganization.id
+        return clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
+      })
     })
 }
 
@@ -71,42 +70,46 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
       lookup: (_organization: string) => Semaphore.make(maximumReadsOfAnOrganization)
     })
 
-    const down = (account: string, retryAfter = Duration.zero) =>
-      Effect.flatMap(circuits.untilNext(account), (untilNext) =>
-        Effect.fail(Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
-      )
+    const down = Effect.fnUntraced(function* (account: string, retryAfter = Duration.zero) {
+      const untilNext = yield* circuits.untilNext(account)
+      return yield* Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter))
+    })
 
-    const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) => {
+    /** Lists a page, once more where the PSP asks to come back shortly. */
+    const list = Effect.fnUntraced(function* (kind: PspKind, owner: Circuits.Owner, page: PageRequest) {
       const once = circuits.guard(owner, client.list(kind, owner.account, page))
-      return once.pipe(
-        Effect.catchTag("RateLimited", (error) =>
-          Duration.isGreaterThan(error.retryAfter, longestRetryDelay)
-            ? Effect.fail(error)
-            : Random.nextBetween(0, 250).pipe(
-                Effect.flatMap((jitter) => Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))),
-                Effect.andThen(Effect.annotateSpans(once, "http.request.resend_count", 1))
-              )
-        ),
+      return yield* Effect.catchTag(
+        once,
+        "RateLimited",
+        Effect.fnUntraced(function* (error) {
+          if (Duration.isGreaterThan(error.retryAfter, longestRetryDelay)) return yield* error
+          yield* Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(yield* Random.nextBetween(0, 250))))
+          return yield* Effect.annotateSpans(once, "http.request.resend_count", 1)
+        })
+      )
+    })
+
+    const warn = Effect.fnUntraced(function* (failure: PspError, account: string) {
+      // An open circuit breaker has been logged with the reason.
+      const log = circuits.isOpen(account) ? Effect.logDebug : flow(Effect.logWarning, limitLines)
+      yield* Effect.annotateLogs(log("A read of the payment processor failed"), Circuits.annotations(failure))
+    })
+
+    const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
+      list(kind, owner, page).pipe(
         Effect.timeoutOrElse({
           duration,
           orElse: () => Effect.fail(new PspFailed({ blame: "account", reason: "no answer in time" }))
         }),
-        Effect.catchTag(["RateLimited", "PspFailed"], (failure) => {
-          // An open circuit breaker has been logged with the reason.
-          const log = circuits.isOpen(owner.account) ? Effect.logDebug : flow(Effect.logWarning, limitLines)
-          const logged = Effect.annotateLogs(
-            log("A read of the payment processor failed"),
-            Circuits.annotations(failure)
-          )
-          return Effect.andThen(logged, down(owner.account, failure.retryAfter))
-        }),
         Effect.catchTags({
+          RateLimited: (failure) =>
+            Effect.andThen(warn(failure, owner.account), down(owner.account, failure.retryAfter)),
+          PspFailed: (failure) => Effect.andThen(warn(failure, owner.account), down(owner.account, failure.retryAfter)),
           CursorUnknown: () => Effect.fail(new Errors.CursorNotFound()),
           AccountDisconnected: () => Effect.fail(new Errors.ClinicNotConnected()),
           CircuitOpen: () => down(owner.account)
         })
       )
-    }
 
     return {
       /** `down` while the circuit breaker of the PSP is open. */

@@ -49,10 +49,14 @@ export const between = (name: "limit" | "offset" | "wait", value: number, minimu
     ? Effect.succeed(value)
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
-export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
-  Effect.flatMap(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
-    Effect.map(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
-  )
+export const pageOf = Effect.fnUntraced(function* (request: {
+  readonly limit?: number | null
+  readonly offset?: number | null
+}) {
+  const limit = yield* between("limit", request.limit ?? defaultLimit, 1, maximumLimit)
+  const offset = yield* between("offset", request.offset ?? 0, 0, maximumOffset)
+  return { limit, offset } satisfies Page
+})
 
 /** Request fields of every single-record read. A missing id is read as a blank one, which is refused with 400. */
 export const getFields = (exampleId: string) => ({
