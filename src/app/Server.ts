@@ -1,5 +1,5 @@
 /** The routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Layer, References } from "effect"
+import { Context, type Duration, Effect, Layer, Option, References } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
@@ -7,15 +7,19 @@ import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
+import { demoKeys } from "../demo/DemoData.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
 import * as IntakeHandlers from "../intake/Handlers.ts"
 import * as Signatures from "../intake/Signatures.ts"
-import { counting, RequestObservers } from "../observability/RequestFacts.ts"
+import { accessLog as makeAccessLog, counting, RequestObservers } from "../observability/RequestFacts.ts"
+import { Recent } from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
+import { OperatorsPage } from "../operations/OperationsListener.ts"
+import type { Settings } from "../operations/Settings.ts"
 
 /** Routes below a prefix, which are traced if their request is. Where they are built, the tracer is off. */
 const below = <A, E, R, B, E2, R2>(prefix: string, routes: Layer.Layer<A, E, R>, handlers: Layer.Layer<B, E2, R2>) => {
@@ -54,6 +58,17 @@ export const intakeRoutes = (delay: Duration.Duration) =>
 /** Health and readiness, below `/api/v1`. */
 export const operationsRoutes = below(operationsPrefix, HttpApiBuilder.layer(OperationsApi), healthHandlers)
 
+/** The page at `/`. On a database of your own, the address of the operators is nobody else's business. */
+export const landing = ({ databaseUrl, roles }: Settings) =>
+  Layer.unwrap(
+    Effect.map(Effect.serviceOption(OperatorsPage), (page) =>
+      PublicPages.landing(
+        { dataApi: roles.includes("data-api"), intake: roles.includes("intake") },
+        Option.isNone(databaseUrl) ? Option.getOrUndefined(page)?.url : undefined
+      )
+    )
+  ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
+
 /** The path of deliveries. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
@@ -90,8 +105,23 @@ export const middlewareOfApis = HttpRouter.middleware(
   { global: true }
 )
 
-/** The routes of the data API as they are served. */
-export const routes = Layer.merge(dataApiRoutes, middleware)
+/** Observers of the requests of a process: the access log, the metrics, and the figures of the last hour. */
+export const layerObservers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
+  Layer.effect(
+    RequestObservers,
+    Effect.gen(function* () {
+      const count = counting(yield* Series.current, {
+        endpoints: endpointsOf({ dataApi: roles.includes("data-api") }),
+        intake: roles.includes("intake") ? intakePath : undefined,
+        byOrganization: metricsByOrganization
+      })
+      const { observe } = yield* Recent
+      const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
+      return isLogged
+        ? [yield* makeAccessLog({ format: logFormat, level: logLevel }), count, observe]
+        : [count, observe]
+    })
+  )
 
 /** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))

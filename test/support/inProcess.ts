@@ -13,7 +13,7 @@ import { PspReads } from "../../src/psp/PspReads.ts"
 import { searchable } from "../../src/api/records/index.ts"
 import { Repositories, type Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/app/Server.ts"
-import type * as App from "../../src/app/App.ts"
+import type * as Testing from "../../src/app/exports/testing.ts"
 import { kinds } from "./stripe/rules.ts"
 
 const [oakridge, harbor] = organizations
@@ -26,7 +26,7 @@ export const demo = recordsOf(oakridge)
 export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo: recordsOf(harbor) }
 
 /** What the routes need. */
-export type ServiceLayer = Layer.Layer<Layer.Success<typeof App.servicesMemory>>
+export type ServiceLayer = Layer.Layer<Layer.Success<typeof Testing.servicesMemory>>
 
 /** Which processor account each demo clinic has. */
 const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
@@ -73,7 +73,8 @@ export const paths = [
 /** The path of every live read of the processor. */
 export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
 
-const routesOver = (services: ServiceLayer) => Layer.provide(Server.routes, services)
+const routesOver = (services: ServiceLayer) =>
+  Layer.provide(Layer.merge(Server.dataApiRoutes, Server.middleware), services)
 
 /** A server, as a function. */
 export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(

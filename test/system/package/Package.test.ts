@@ -175,9 +175,12 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       if (!isServer) return yield* Effect.asVoid(succeed(oldest, [name], { cwd: whole, env: {} }))
       const environment = { DATA_DIR: join(yield* usedFolder, ".data") }
       const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, environment)
-      const address = yield* server.address
-      yield* answers(address)
-      const { call } = yield* Client.make(address)
+      const { call } = Client.patient(yield* Client.make(yield* server.address))
+      const statusOf = (key: string) => {
+        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
+        return Effect.map(call({ path: "/api/v3/charges/search", headers, body: "{}" }), ({ status }) => status)
+      }
+      assert.deepStrictEqual([yield* statusOf("my_key"), yield* statusOf(Client.keys.oakridge)], [200, 401])
       const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
       assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
       yield* server.kill("SIGTERM")

@@ -39,14 +39,14 @@ it("the modules of the entries export what other packages may import, and nothin
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
-    App: "dataApi databases intake intakeServices intakeServicesMemory layer run serve services servicesMemory",
+    App: "dataApi databases intake intakeServices layer run serve services",
     Databases: "afterMigration layer namesOf poolsOf restartChanges",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
     Migrations:
       "CannotMigrate NotMigrated all isMigrated migrate missing requireMigrated script scriptOf untilMigrated",
     Server:
-      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes middleware middlewareOfApis operationsRoutes routes",
+      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",
     Settings: "isLoopback readSettings variables",
     Worker: "layer layerRetention run slotsFor"
   })

@@ -8,10 +8,12 @@ import { HttpApiClient } from "effect/http-api"
 import { Client, DataApi, IntakeApi } from "practice-data"
 import { App, PspClient } from "practice-data/server"
 
-const routes = Layer.merge(App.dataApi, App.intake(Duration.minutes(1)))
+const delay = Duration.minutes(1)
+const routes = Layer.merge(App.dataApi, App.intake(delay))
 
 const server = HttpRouter.serve(routes, { disableLogger: true }).pipe(
   Layer.provideMerge(NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 })),
+  Layer.provide([App.services, App.intakeServices(delay)]),
   Layer.provide([App.databases, PspClient.layerNotConfigured]),
   Layer.provide(NodeServices.layer)
 )

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { type Charge, charges, DataApi, Errors, type Records, type Stored } from "practice-data"
 import { PracticeData } from "practice-data/client"
-import { App, Server } from "practice-data/server"
+import { App, type OrgResolver, Server } from "practice-data/server"
 import { build, Repositories, servicesMemory } from "practice-data/testing"
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -24,6 +24,7 @@ isTrue<Equal<unknown extends Effect.Error<Get> ? true : false, false>>()
 export const routes = Server.dataApiHandlers
 export const services = routes.pipe(Layer.provide(servicesMemory))
 export const whole = [App.databases, App.layer]
+isTrue<Equal<Extract<Layer.Services<typeof App.dataApi>, OrgResolver>, OrgResolver>>()
 export const repositories = Effect.map(Repositories, (all) => ({ ...all }))
 
 export const wrong = (effectClient: Client) => [
