@@ -7,7 +7,6 @@ import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { type Failure, reasonOf } from "../database/SqlFailure.ts"
-import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
@@ -103,7 +102,6 @@ export const makeScheduler = Effect.fnUntraced(function* (
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const { hasRoom, isKnown } = yield* room(organization)
-        if (isKnown) yield* note({ isKnown })
         const row = sql`
           ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
           ${payloadText(delivery.deletions)}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},

@@ -1,11 +1,12 @@
-/** The parts of every request, whichever way it is answered: its id, its facts, the headers of its response, its observers. */
+/** A request with its response, whichever way it is answered: its id, its facts, its headers, its observers. */
 import { randomUUID } from "node:crypto"
 import { STATUS_CODES } from "node:http"
-import { Context, References } from "effect"
-import type { HttpServerResponse } from "effect/http"
+import { Clock, Context, References, type Tracer } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import * as Time from "../process/Time.ts"
 import { compress } from "./Compression.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -22,13 +23,46 @@ export const statusError = (status: number) => {
   return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
 }
 
+type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+
+/** A request that is handled. */
+export interface Exchange {
+  /** As in the header of the response. */
+  readonly id: string
+  readonly head: RequestFacts.Head
+  readonly notes: RequestFacts.Notes
+  readonly trace: Tracer.Span | undefined
+  /** When the request came, in milliseconds of the monotonic clock. */
+  readonly started: number
+  readonly encodings: string | undefined
+}
+
+const monotonic = (context: Context.Context<never>) => Time.monotonicOf(Context.get(context, Clock.Clock))
+
+/** Begins an exchange, and its span where it is sampled. */
+export const begin = (
+  context: Context.Context<never>,
+  given: Pick<RequestFacts.Head, "method" | "path" | "endpoint" | "address">,
+  headers: Headers,
+  started = monotonic(context)
+): Exchange => {
+  const id = requestIdOf(headers["x-request-id"])
+  const head = RequestFacts.describeHead({ id, ...given, userAgent: headers["user-agent"]?.toString() })
+  const trace = RequestFacts.startSpan(context, headers["traceparent"]?.toString(), head)
+  const encodings = headers["accept-encoding"]?.toString()
+  return { id, head, notes: { database: 0, waited: 0 }, trace, started, encodings }
+}
+
 /** A context in which handlers and statements can note facts of a request, and log lines have its id. */
-export const contextOf = <R>(outer: Context.Context<R>, facts: RequestFacts.Account, id: string): Context.Context<R> =>
+export const provide = <R>(outer: Context.Context<R>, { id, notes }: Exchange): Context.Context<R> =>
   outer.pipe(
-    Context.add(RequestFacts.Note, facts.note),
+    Context.add(RequestFacts.CurrentNotes, notes),
     Context.add(Accounting, (statement) => {
-      if ("refused" in statement) facts.refusal = statement.refused === "Busy" ? "load" : "outage"
-      else facts.addStatement(statement.took, statement.waited)
+      if ("refused" in statement) notes.refusal = statement.refused === "Busy" ? "load" : "outage"
+      else {
+        notes.database += statement.took
+        notes.waited += statement.waited
+      }
     }),
     Context.add(References.CurrentLogAnnotations, {
       ...Context.get(outer, References.CurrentLogAnnotations),
@@ -36,39 +70,38 @@ export const contextOf = <R>(outer: Context.Context<R>, facts: RequestFacts.Acco
     })
   )
 
-type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-
-/**
- * Compresses a response if the client accepts it, and adds the headers of all to its own. Those that may have records are
- * not cached.
- */
-export const completed = (answer: Response, method: string, { "accept-encoding": encodings }: Headers, id: string) => {
-  const response = compress(answer, encodings?.toString())
-  // By assignment, for every request: with spread objects it takes three times as long.
-  const headers: Record<string, string> = { ...response.headers }
-  if (method === "POST") {
-    headers["cache-control"] = "no-store"
-    headers["x-content-type-options"] = "nosniff"
-  }
-  headers["x-request-id"] = id
-  return { response, headers }
-}
+/** Compresses a response if the client accepts it, and adds the headers of all. Those that may have records are not cached. */
+export const complete = (response: Response, { encodings, head, id }: Exchange): Response =>
+  HttpServerResponse.setHeaders(
+    compress(response, encodings),
+    head.method === "POST"
+      ? { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": id }
+      : { "x-request-id": id }
+  )
 
 const lengthOf = ({ body }: Response) => (body._tag === "Empty" ? 0 : (body.contentLength ?? 0))
 
 /**
- * Completes the facts of a request, and passes them to observers.
+ * Passes the facts of a request to observers, and ends its span.
  *
  * @param response undefined if the client left before
  */
 export const conclude = (
-  facts: RequestFacts.Account,
-  observers: typeof RequestFacts.RequestObservers.Service,
+  context: Context.Context<never>,
+  { head, notes, started, trace }: Exchange,
   response: Response | undefined
 ) => {
-  facts.status = response?.status ?? 499
-  facts.bytes = response === undefined || facts.method === "HEAD" ? 0 : lengthOf(response)
-  // A statement was refused, and run again.
-  if (facts.status < 400) facts.refusal = undefined
-  for (const observer of observers) observer(facts)
+  const status = response?.status ?? 499
+  const facts: RequestFacts.RequestFacts = {
+    ...head,
+    ...notes,
+    // A statement was refused, and run again.
+    refusal: status < 400 ? undefined : notes.refusal,
+    status,
+    bytes: response === undefined || head.method === "HEAD" ? 0 : lengthOf(response),
+    duration: monotonic(context) - started,
+    trace
+  }
+  for (const observer of Context.get(context, RequestFacts.RequestObservers)) observer(facts)
+  if (trace !== undefined) RequestFacts.endSpan(context, trace, facts)
 }

@@ -93,8 +93,9 @@ const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
   }).map(([name, value]) => `${name}: ${value}`)
   socket.end([`HTTP/1.1 ${status} ${body.detail}`, ...lines, "", text].join("\r\n"))
   socket.destroySoon()
-  const request = { id, method: "", path: "", endpoint: "other", userAgent: undefined, address: socket.remoteAddress }
-  return Object.assign(new RequestFacts.Account(request), { status, refusal, bytes: text.length })
+  const head = { id, method: "", path: "", endpoint: "other", userAgent: undefined, address: socket.remoteAddress }
+  const times = { duration: 0, database: 0, waited: 0 }
+  return { ...head, ...times, status, refusal, bytes: text.length, trace: undefined }
 }
 
 /** Refuses what is no request. One that is in progress has its own facts: its client left. */

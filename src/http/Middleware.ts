@@ -1,10 +1,8 @@
 /** The middleware around every request, by the paths that are served. */
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, type Types } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option, type Types } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { bugResponse } from "../api/Errors.ts"
-import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Time from "../process/Time.ts"
 import { documentPaths } from "./PublicPages.ts"
 import * as Exchange from "./Exchange.ts"
 
@@ -72,41 +70,20 @@ export const around =
   (paths: Paths, { lookUp, prefix }: Keyed) =>
   (route: Handled) =>
     Effect.contextWith((context: Context.Context<Request>) => {
-      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, method, remoteAddress, url } = request
-      const clock = Context.get(context, Clock.Clock)
-      const observers = Context.get(context, RequestFacts.RequestObservers)
-      const id = Exchange.requestIdOf(headers["x-request-id"])
-      const path = RequestFacts.pathOf(url)
+      const { headers, method, remoteAddress, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const [path = ""] = url.split("?", 1)
       const methods = paths.get(path)
-      const facts = new RequestFacts.Account({
-        id,
-        method,
-        path,
-        endpoint: methods === undefined ? "other" : path,
-        userAgent: headers["user-agent"],
-        address: Option.getOrUndefined(remoteAddress)
-      })
-      const started = Time.monotonicOf(clock)
-      const isKeyed = method === "POST" && facts.endpoint.startsWith(prefix) && lookUp !== undefined
-      facts.trace = RequestFacts.startSpan(context, headers["traceparent"], facts)
+      const endpoint = methods === undefined ? "other" : path
+      const address = Option.getOrUndefined(remoteAddress)
+      const exchange = Exchange.begin(context, { method, path, endpoint, address }, headers)
+      const isKeyed = method === "POST" && endpoint.startsWith(prefix) && lookUp !== undefined
       const isServed = methods?.includes(method) === true
       const handled = isServed ? (isKeyed ? lookUp(route) : route) : Effect.succeed(refused(methods))
-      const traced = Tracing.within(facts.trace, unexpectedErrors(handled))
-      const response = Effect.updateContext(traced, (outer: Context.Context<Request>) =>
-        Exchange.contextOf(outer, facts, id)
-      )
-      return response.pipe(
-        Effect.map((each) => {
-          const completed = Exchange.completed(each, method, headers, id)
-          return HttpServerResponse.setHeaders(completed.response, completed.headers)
-        }),
+      return Tracing.within(exchange.trace, unexpectedErrors(handled)).pipe(
+        Effect.updateContext((outer: Context.Context<Request>) => Exchange.provide(outer, exchange)),
+        Effect.map((response) => Exchange.complete(response, exchange)),
         Effect.onExit((exit) =>
-          Effect.sync(() => {
-            facts.duration = Time.monotonicOf(clock) - started
-            Exchange.conclude(facts, observers, Exit.isSuccess(exit) ? exit.value : undefined)
-            if (facts.trace !== undefined) RequestFacts.endSpan(context, facts.trace, facts)
-          })
+          Effect.sync(() => Exchange.conclude(context, exchange, Option.getOrUndefined(Exit.getSuccess(exit))))
         )
       )
     })

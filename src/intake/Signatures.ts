@@ -93,7 +93,7 @@ export const signedDelivery = Layer.effect(
         const headers = yield* headersOf(request)
         const organization = headers["x-organization-id"]
         const idempotencyKey = headers["idempotency-key"]
-        yield* note({ organization, isKnown: false, idempotencyKey })
+        yield* note({ organization, idempotencyKey })
         const secrets = yield* Effect.option(intakeSecrets.of(organization))
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Intake.Sender, { verification: "unavailable" })
@@ -101,7 +101,6 @@ export const signedDelivery = Layer.effect(
         const isUnsigned = secrets.value === "unsigned" && !isRequired
         const fault = isUnsigned ? undefined : yield* signatureFault(headers, secrets.value)
         if (fault === undefined) {
-          if (!isUnsigned) yield* note({ isKnown: true })
           return yield* Effect.provideService(handler, Intake.Sender, { verification: "passed" })
         }
         yield* note({ refusal: "signature", outcome: "unsigned" })

@@ -11,7 +11,6 @@ import { isJson, parse } from "../http/JsonBodyServer.ts"
 import { Front } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { isOurs } from "../keys/OrgResolver.ts"
-import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
@@ -47,16 +46,10 @@ const answerBody = (request: IncomingMessage, answer: (body: Uint8Array) => Answ
 }
 
 /** Sends an answer, and returns it as it was sent. */
-const respond = Effect.fnUntraced(function* (
-  { headers: given }: IncomingMessage,
-  response: ServerResponse,
-  { trace }: RequestFacts.Account,
-  id: string,
-  answer: Answer
-) {
-  const made = yield* Tracing.within(trace, unexpectedErrors(answer))
-  const { headers, response: sent } = Exchange.completed(made, "POST", given, id)
-  response.writeHead(sent.status, headers)
+const respond = Effect.fnUntraced(function* (response: ServerResponse, exchange: Exchange.Exchange, answer: Answer) {
+  const made = yield* Tracing.within(exchange.trace, unexpectedErrors(answer))
+  const sent = Exchange.complete(made, exchange)
+  response.writeHead(sent.status, sent.headers)
   // A text, which most errors are, is sent together with the headers.
   response.end(sent.body._tag === "Uint8Array" ? (sent.body.text ?? sent.body.body) : undefined)
   return sent
@@ -64,30 +57,18 @@ const respond = Effect.fnUntraced(function* (
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads.make
-  const observers = yield* RequestFacts.RequestObservers
   const clock = yield* Clock.Clock
   const answered = (yield* Series.current).counter("practice_data_http_requests_lane_total")
   // By default, each eighth service that a request adds copies all.
   const context = Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 })
 
   const begin = (request: IncomingMessage, response: ServerResponse, path: string, started: number, answer: Answer) => {
-    const id = Exchange.requestIdOf(request.headers["x-request-id"])
-    const facts = new RequestFacts.Account({
-      id,
-      method: "POST",
-      path,
-      endpoint: path,
-      userAgent: request.headers["user-agent"],
-      address: request.socket.remoteAddress
-    })
-    facts.trace = RequestFacts.startSpan(context, request.headers["traceparent"], facts)
-    const own = Exchange.contextOf(context, facts, id)
-    const fiber = Effect.runForkWith(own)(respond(request, response, facts, id, answer))
+    const head = { method: "POST", path, endpoint: path, address: request.socket.remoteAddress }
+    const exchange = Exchange.begin(context, head, request.headers, started)
+    const fiber = Effect.runForkWith(Exchange.provide(context, exchange))(respond(response, exchange, answer))
     fiber.addObserver((exit) => {
       answered.add()
-      facts.duration = Time.monotonicOf(clock) - started
-      Exchange.conclude(facts, observers, Exit.isSuccess(exit) ? exit.value : undefined)
-      if (facts.trace !== undefined) RequestFacts.endSpan(context, facts.trace, facts)
+      Exchange.conclude(context, exchange, Exit.isSuccess(exit) ? exit.value : undefined)
       if (Exit.isFailure(exit)) response.destroy()
     })
     response.once("close", () => fiber.interruptUnsafe())

@@ -17,11 +17,8 @@ const longest = 256
 
 const shortened = (text: string) => withoutSecrets(text.length <= longest ? text : text.slice(0, longest))
 
-/**
- * The account of one request. Undefined is what is not known, or does not apply. Texts of the client have at most 256
- * characters, and no API key that it sent in the wrong place. Times are in milliseconds.
- */
-export class Account {
+/** The facts of a request that its head tells. Texts of the client have at most 256 characters, and no API key. */
+export interface Head {
   /** Its `x-request-id`: 1 to 128 visible ASCII characters. */
   readonly id: string
   readonly method: string
@@ -32,68 +29,59 @@ export class Account {
   readonly userAgent: string | undefined
   /** The address of the client, or of its proxy. */
   readonly address: string | undefined
-  /** 499 if the client left before the response. */
-  status = 0
-  /** The length of the body as it is sent. */
-  bytes = 0
-  /** From the request to its response. */
-  duration = 0
-  /** In statements. */
-  database = 0
-  /** While statements waited for a connection. */
-  waited = 0
-  organization: string | undefined
-  /** False of an organization that a delivery names, unless it is one of the records or has signed it. */
-  isKnown = true
-  /** The first characters of the API key, as in lists of keys; never more. */
-  keyPrefix: string | undefined
-  /** The number of records in the response. */
-  rows: number | undefined
-  refusal: Refusal | undefined
-  /** Of a delivery to the intake. */
-  idempotencyKey: string | undefined
-  taskId: string | undefined
-  outcome: Exclude<(typeof deliveries)[number], "invalid"> | undefined
-  /** The span of a sampled request. */
-  trace: Tracer.Span | undefined
-
-  constructor(request: Pick<Account, "id" | "method" | "path" | "endpoint" | "userAgent" | "address">) {
-    const { address, endpoint, id, method, path, userAgent } = request
-    this.id = withoutSecrets(id)
-    this.method = method
-    this.path = path === endpoint ? path : shortened(path)
-    this.endpoint = endpoint
-    this.userAgent = userAgent === undefined ? undefined : shortened(userAgent)
-    this.address = address
-  }
-
-  /** Takes facts of handlers. Of each, the last note counts. */
-  readonly note = (noted: Noted): void => {
-    Object.assign(this, noted)
-  }
-
-  /** Adds the times of a statement. */
-  addStatement(took: number, waited: number): void {
-    this.database += took
-    this.waited += waited
-  }
 }
 
-type Noted = Partial<
-  Pick<Account, "organization" | "isKnown" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome">
->
+/** The notes of a request while it is handled. Of each fact the last one counts; times of statements add up. */
+export interface Notes {
+  organization?: string | undefined
+  /** The first characters of the API key, as in lists of keys; never more. */
+  keyPrefix?: string | undefined
+  /** The number of records in the response. */
+  rows?: number | undefined
+  refusal?: Refusal | undefined
+  /** Of a delivery to the intake. */
+  idempotencyKey?: string | undefined
+  taskId?: string | undefined
+  outcome?: Exclude<(typeof deliveries)[number], "invalid"> | undefined
+  /** Milliseconds in statements. */
+  database: number
+  /** Milliseconds while statements waited for a connection. */
+  waited: number
+}
 
-/** The facts of a request with its response. */
-export type RequestFacts = Readonly<Omit<Account, "note" | "addStatement">>
+/** The facts of a request with its response. Undefined is what is not known, or does not apply. */
+export interface RequestFacts extends Head, Readonly<Notes> {
+  /** 499 if the client left before the response. */
+  readonly status: number
+  /** The length of the body as it is sent. */
+  readonly bytes: number
+  /** Milliseconds from the request to its response. */
+  readonly duration: number
+  /** The span of a sampled request. */
+  readonly trace: Tracer.Span | undefined
+}
 
-/** Takes notes of the request that the current fiber handles; outside of requests, a no-op. */
-export const Note = Context.Reference<Account["note"]>("practice-data/observability/RequestFacts/Note", {
-  defaultValue: () => () => {}
+/** The head of a request without secrets and long texts. */
+export const describeHead = ({ address, endpoint, id, method, path, userAgent }: Head): Head => ({
+  id: withoutSecrets(id),
+  method,
+  path: path === endpoint ? path : shortened(path),
+  endpoint,
+  userAgent: userAgent === undefined ? undefined : shortened(userAgent),
+  address
 })
 
-export const note = (noted: Noted): Effect.Effect<void> =>
+/** The notes of the request that the current fiber handles; undefined outside of requests. */
+export const CurrentNotes = Context.Reference<Notes | undefined>(
+  "practice-data/observability/RequestFacts/CurrentNotes",
+  { defaultValue: () => undefined }
+)
+
+/** Notes facts of the current request. */
+export const note = (noted: Partial<Notes>): Effect.Effect<void> =>
   Effect.contextWith((context) => {
-    Context.get(context, Note)(noted)
+    const notes = Context.get(context, CurrentNotes)
+    if (notes !== undefined) Object.assign(notes, noted)
     return Effect.void
   })
 
@@ -103,14 +91,8 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   { defaultValue: () => [] }
 )
 
-/** The path of a URL without its query. */
-export const pathOf = (url: string): string => {
-  const end = url.indexOf("?")
-  return end === -1 ? url : url.slice(0, end)
-}
-
 /** True of probes: there are many, and their lines and traces would say nothing new. */
-const isProbe = ({ endpoint }: RequestFacts) => endpoint.startsWith("/api/v1/health")
+const isProbe = ({ endpoint }: Head) => endpoint.startsWith("/api/v1/health")
 
 /** Milliseconds, with as many decimals as are of use. */
 const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
@@ -167,12 +149,9 @@ interface Counting {
   readonly byOrganization: boolean
 }
 
-const statusOf = (status: number): Status => {
-  if (status === 499) return "499"
-  if (status < 300) return "2xx"
-  if (status < 400) return "3xx"
-  return status < 500 ? "4xx" : "5xx"
-}
+const classes: ReadonlyArray<Status> = ["2xx", "3xx", "4xx"]
+
+const statusOf = (status: number): Status => (status === 499 ? "499" : (classes[Math.floor(status / 100) - 2] ?? "5xx"))
 
 /** The reason of a refusal that nothing noted. 404 and 410 are answers; who refuses with another status notes why. */
 const reasons: Readonly<Record<number, Refused>> = {
@@ -255,7 +234,7 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
 
 const isKnownMethod = (method: string) => /^(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|QUERY)$/.test(method)
 
-const spanName = ({ endpoint, method }: RequestFacts) => {
+const spanName = ({ endpoint, method }: Head) => {
   const verb = isKnownMethod(method) ? method : "HTTP"
   return endpoint === "other" ? verb : `${verb} ${endpoint}`
 }
@@ -263,13 +242,13 @@ const spanName = ({ endpoint, method }: RequestFacts) => {
 /** Begins the span of a request, which continues the trace of its caller; undefined where it is not sampled. */
 export const startSpan = (
   context: Context.Context<never>,
-  traceparent: string | ReadonlyArray<string> | undefined,
-  facts: RequestFacts
+  traceparent: string | undefined,
+  head: Head
 ): Tracer.Span | undefined => {
   const traces = Context.get(context, Tracing.Traces)
-  if (traces === undefined || isProbe(facts)) return undefined
-  const parent = Tracing.parseTraceParent(traceparent?.toString())
-  return Tracing.start(traces, { name: spanName(facts), kind: "server", startTime: Tracing.now(context), parent })
+  if (traces === undefined || isProbe(head)) return undefined
+  const parent = Tracing.parseTraceParent(traceparent)
+  return Tracing.start(traces, { name: spanName(head), kind: "server", startTime: Tracing.now(context), parent })
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */

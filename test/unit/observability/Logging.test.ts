@@ -2,13 +2,22 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
+import { Accounting } from "../../../src/database/Store.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import * as Exchange from "../../../src/http/Exchange.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
-import { accessLog, Account, RequestObservers } from "../../../src/observability/RequestFacts.ts"
+import {
+  accessLog,
+  CurrentNotes,
+  describeHead,
+  note,
+  type Notes,
+  RequestObservers
+} from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { root } from "../../support/Process.ts"
@@ -279,21 +288,32 @@ test.each(hostile)("a text that wants to be more than a value is one in json and
 })
 
 const make = (path = "/a", userAgent = `curl ${unknownKey}`) =>
-  new Account({ id: unknownKey, method: "POST", path, endpoint: "other", userAgent, address: undefined })
+  describeHead({ id: unknownKey, method: "POST", path, endpoint: "other", userAgent, address: undefined })
 
-test("Times of an account add up; of any other fact the last note counts, and a note without it leaves it", () => {
-  const account = make()
-  account.addStatement(1, 2)
-  account.addStatement(10, 20)
-  account.note({ rows: 0, organization: "a", refusal: "load", outcome: "full" })
-  account.note({ taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
-  account.note({ rows: 7, organization: "b" })
-  assert.deepInclude(account, { database: 11, waited: 22, rows: 7, organization: "b" })
-  assert.deepInclude(account, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
-  assert.deepInclude(account, { keyPrefix: "pda_live_a1B2" })
+test.effect("Of each fact of a request the last note counts, and a note without it leaves it", () =>
+  Effect.gen(function* () {
+    const notes: Notes = { database: 0, waited: 0 }
+    yield* Effect.gen(function* () {
+      yield* note({ rows: 0, organization: "a", refusal: "load", outcome: "full" })
+      yield* note({ taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
+      yield* note({ rows: 7, organization: "b" })
+    }).pipe(Effect.provideService(CurrentNotes, notes))
+    assert.deepInclude(notes, { rows: 7, organization: "b", keyPrefix: "pda_live_a1B2" })
+    assert.deepInclude(notes, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
+  })
+)
+
+test("Times of statements add up, and a refused one is the reason of a refusal", () => {
+  const head = { method: "POST", path: "/a", endpoint: "other", address: undefined }
+  const exchange = Exchange.begin(Context.empty(), head, {})
+  const account = Context.get(Exchange.provide(Context.empty(), exchange), Accounting)
+  account({ took: 1, waited: 2 })
+  account({ took: 10, waited: 20 })
+  account({ refused: "Busy" })
+  assert.deepInclude(exchange.notes, { database: 11, waited: 22, refusal: "load" })
 })
 
-test("An account has no key in what a client sent, and 256 characters of it", () => {
+test("The facts of a request have no key in what a client sent, and 256 characters of it", () => {
   const { id, path, userAgent } = make(`/${unknownKey}/${"x".repeat(300)}`)
   assert.deepStrictEqual([id, userAgent], ["pda_live_a1B2…", "curl pda_live_a1B2…"])
   assert.match(path, /^\/pda_live_a1B2…\/x{200,}$/)

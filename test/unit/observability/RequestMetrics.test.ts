@@ -16,13 +16,13 @@ const options: Parameters<typeof RequestFacts.counting>[1] = {
 }
 
 const client = { userAgent: undefined, address: undefined }
+const others = { status: 200, bytes: 0, duration: 0, database: 0, waited: 0, trace: undefined }
 const request = { id: "id", method: "POST", path: charges, endpoint: charges, ...client }
 
 const observing = (changed: Partial<typeof options> = {}) =>
   Effect.map(Series.current, (series) => {
     const observe = RequestFacts.counting(series, { ...options, ...changed })
-    return (facts: Partial<RequestFacts.RequestFacts>) =>
-      observe(Object.assign(new RequestFacts.Account(request), { status: 200 }, facts))
+    return (facts: Partial<RequestFacts.RequestFacts>) => observe({ ...request, ...others, ...facts })
   })
 
 /** The samples of a metric that are not 0, without its name. */

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, identity, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
-import { Account, startSpan } from "../../../src/observability/RequestFacts.ts"
+import { startSpan } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 import { keeping } from "../../support/Recorded.ts"
 
@@ -38,7 +38,7 @@ it.each([
 ] as const)("with a ratio of %d, a request of a caller with the flags %s is traced: %s", (ratio, flags, isTraced) => {
   const traceparent = flags === undefined ? undefined : `00-${traceId}-${spanId}-${flags}`
   const traces = { tracer: Tracer.nativeTracer, describe: identity, ratio }
-  const span = startSpan(Context.make(Tracing.Traces, traces), traceparent, new Account(given))
+  const span = startSpan(Context.make(Tracing.Traces, traces), traceparent, given)
   assert.strictEqual(span !== undefined, isTraced)
   if (span !== undefined && flags !== undefined) assert.strictEqual(span.traceId, traceId)
 })
