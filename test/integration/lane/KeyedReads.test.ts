@@ -7,7 +7,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
-import { toText } from "../../../src/database/Columns.ts"
+import { type Json, toText } from "../../../src/database/Columns.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { organizations } from "../../../src/demo/DemoData.ts"
@@ -34,6 +34,9 @@ const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
 const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: digestOf(key) })
 
 const search = "/api/v3/charges/search"
+
+/** The cursor tells transactions of other tests, too. */
+const withoutCursor = ({ json }: { readonly json: Json }) => toText(json).replace(/"cursor":"[^"]*"/, "")
 
 layer(services, { excludeTestServices: true })("a read by key", (it) => {
   it.effect.each(searchable)("of $name has the bytes of a read of the organization", (resource: Resource) =>
@@ -62,7 +65,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     })
   )
 
-  it.effect("of changes has the bytes of a read of the organization", () =>
+  it.effect("of changes has the items of a read of the organization", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const polls = yield* LongPolls
@@ -73,7 +76,8 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
       let cursor: string | undefined
       for (const limit of [3, 250, 1000]) {
         const found = yield* withKey(key)(keyed({ cursor, limit }))
-        assert.strictEqual(toText(found.json), toText((yield* known(plain({ cursor, limit }))).json))
+        const expected = yield* known(plain({ cursor, limit }))
+        assert.strictEqual(withoutCursor(found), withoutCursor(expected))
         cursor = found.cursor
       }
     })

@@ -8,7 +8,7 @@ import { eventually } from "../../support/eventually.ts"
 import { keyHashOf } from "../../support/keys.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { tries } from "../../support/tries.ts"
+import { long, tries } from "../../support/tries.ts"
 import {
   agree,
   counts,
@@ -57,10 +57,13 @@ layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)(
     )
   )
 
-  it.effect("respond the same to each odd form of a request", () =>
-    Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
-      agreeOn({ pieces: [text] })
-    )
+  it.effect(
+    "respond the same to each odd form of a request",
+    () =>
+      Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
+        agreeOn({ pieces: [text] })
+      ),
+    long
   )
 
   it.effect("continue a feed from the cursor of either", () =>

@@ -7,7 +7,7 @@ import { Arbitrary, Effect, Fiber, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { toText } from "../../../src/database/Columns.ts"
-import { tries } from "../../support/tries.ts"
+import { long, tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 
 interface Reader {
@@ -84,24 +84,27 @@ const plans: ReadonlyArray<ReadonlyArray<(server: Model.Server) => Model.Server>
   [(s) => write(s, 2, "invoice_lines c", true), (s) => end(s, 2, true)]
 ]
 
-it.effect("is_consistent is a state that the database had: every interleaving of three transactions", () =>
-  Effect.gen(function* () {
-    const model: Model.Model = { primary: Model.initial, standby: Model.initial }
-    const feed = Model.feedOf(model)
-    const known = new Set<string>()
-    const left = [{ server: Model.initial, reader: newReader, plans }]
-    for (let state = left.pop(); state !== undefined; state = left.pop()) {
-      const { plans: rest, reader, server } = state
-      const key = yield* json([server, reader, rest.map(({ length }) => length)])
-      if (known.has(key)) continue
-      known.add(key)
-      model.primary = server
-      left.push({ ...state, reader: yield* readPage(reader, feed, server, 2) })
-      for (const [writer, [move, ...after]] of rest.entries()) {
-        if (move !== undefined) left.push({ server: move(server), reader, plans: rest.with(writer, after) })
+it.effect(
+  "is_consistent is a state that the database had: every interleaving of three transactions",
+  () =>
+    Effect.gen(function* () {
+      const model: Model.Model = { primary: Model.initial, standby: Model.initial }
+      const feed = Model.feedOf(model)
+      const known = new Set<string>()
+      const left = [{ server: Model.initial, reader: newReader, plans }]
+      for (let state = left.pop(); state !== undefined; state = left.pop()) {
+        const { plans: rest, reader, server } = state
+        const key = yield* json([server, reader, rest.map(({ length }) => length)])
+        if (known.has(key)) continue
+        known.add(key)
+        model.primary = server
+        left.push({ ...state, reader: yield* readPage(reader, feed, server, 2) })
+        for (const [writer, [move, ...after]] of rest.entries()) {
+          if (move !== undefined) left.push({ server: move(server), reader, plans: rest.with(writer, after) })
+        }
       }
-    }
-  })
+    }),
+  long
 )
 
 const kinds = "write write write delete commit commit rollback page page page".split(" ")

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { parseAllDocuments } from "yaml"
+import { long } from "../../support/tries.ts"
 import product from "../../../package.json" with { type: "json" }
 
 const root = join(import.meta.dirname, "../../..")
@@ -20,7 +21,7 @@ it("the Dockerfile has the Node of the tests, and starts it as npm start does", 
 
 const groups = { Deployment: "apps/v1", Job: "batch/v1", Service: "core/v1" } as const
 
-it("the Kubernetes manifest has the types of its API, and no other fields", ({ onTestFinished }) => {
+it("the Kubernetes manifest has the types of its API, and no other fields", long, ({ onTestFinished }) => {
   const folder = mkdtempSync(join(root, "node_modules/.kubernetes-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const lines = parseAllDocuments(read("kubernetes.yaml")).map(

@@ -44,7 +44,7 @@ it.effect.prop(
       }
       yield* isIdle
     }),
-  { arbitrary: { runs: 40, size: 30, maxShrinks: 100 } }
+  { arbitrary: { runs: 15, size: 30, maxShrinks: 100 } }
 )
 
 it("leaves two connections of its pool to the intake and to its short statements", () => {
