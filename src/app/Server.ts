@@ -91,8 +91,7 @@ export const middlewareOfApis = HttpRouter.middleware(
     const each = yield* around
     const count = counting(yield* Series.current, {
       endpoints: endpointsOf({ dataApi: true }),
-      intake: intakePath,
-      byOrganization: false
+      intake: intakePath
     })
     const prefixes = [`${dataApiPrefix}/`, `${operationsPrefix}/`]
     return (handled: Middleware.Handled) => {
@@ -106,14 +105,13 @@ export const middlewareOfApis = HttpRouter.middleware(
 )
 
 /** Observers of the requests of a process: the access log, the metrics, and the figures of the last hour. */
-export const layerObservers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
+export const layerObservers = ({ accessLog, logFormat, logLevel, roles }: Settings) =>
   Layer.effect(
     RequestObservers,
     Effect.gen(function* () {
       const count = counting(yield* Series.current, {
         endpoints: endpointsOf({ dataApi: roles.includes("data-api") }),
-        intake: roles.includes("intake") ? intakePath : undefined,
-        byOrganization: metricsByOrganization
+        intake: roles.includes("intake") ? intakePath : undefined
       })
       const { observe } = yield* Recent
       const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")

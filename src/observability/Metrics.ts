@@ -3,11 +3,8 @@
  * against this list. Names and units follow Prometheus: seconds, bytes, and `_total` for counters.
  */
 
-/** A label whose values are not known here, but described. */
-type OpenLabel = Readonly<{ values: string; atMost: number }>
-
-/** The labels of a metric, each with its values. Each combination of values is a series. */
-type Labels = Readonly<Record<string, ReadonlyArray<string> | OpenLabel>>
+/** The labels of a metric, each with its values, or their description. Each combination of values is a series. */
+type Labels = Readonly<Record<string, ReadonlyArray<string> | string>>
 
 export interface Definition {
   readonly kind: "counter" | "gauge" | "histogram"
@@ -28,7 +25,7 @@ const histogram = <const L extends Labels>(help: string, labels: L, buckets: Rea
   ({ kind: "histogram", help, labels, buckets }) as const
 
 /** A served path, however many processes and roles there are, or `other`. */
-const endpoint = { values: "a known path, or `other`", atMost: 100 } as const
+const endpoint = "a known path, or `other`"
 
 /** Classes of statuses; 499 is a client that left before its response was sent. */
 export const statuses = ["2xx", "3xx", "4xx", "5xx", "499"] as const
@@ -83,9 +80,6 @@ export const processorOutcomes = [
   "cursor_unknown"
 ] as const
 
-/** The number of organizations that have a series of their own. */
-export const maximumOrganizations = 1000
-
 /** A process has the series of its roles and its configuration. */
 export const metrics = {
   practice_data_http_requests_total: counter("Requests; 499 is a client that left.", { endpoint, status: statuses }),
@@ -104,13 +98,6 @@ export const metrics = {
   practice_data_http_connections: gauge("Open connections of clients.", {}),
   practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the maximum number of open connections.", {}),
   practice_data_http_connections_refused_total: counter("Connections refused at the limit of MAX_CONNECTIONS.", {}),
-  practice_data_organization_requests_total: counter(
-    "Requests with a valid key, by organization: the first 1,000 per process; the rest are other.",
-    {
-      organization: { values: "the id of an organization, or `other`", atMost: maximumOrganizations + 1 },
-      status: statuses
-    }
-  ),
   practice_data_pool_connections: gauge("Maximum size of a pool.", { pool: pools }),
   practice_data_pool_connections_busy: gauge("Connections in use.", { pool: pools }),
   practice_data_pool_waiting: gauge("Statements waiting for a connection.", { pool: pools }),
@@ -192,9 +179,9 @@ export const metrics = {
     { at: ["p50", "p99", "max"] }
   ),
   practice_data_build_info: gauge("Always 1: the version of the service and of Node, and its roles.", {
-    version: { values: "the version of the service", atMost: 1 },
-    node: { values: "the version of Node", atMost: 1 },
-    roles: { values: "the roles, separated by commas", atMost: 1 }
+    version: "the version of the service",
+    node: "the version of Node",
+    roles: "the roles, separated by commas"
   }),
   practice_data_log_lines_dropped_total: counter("Log lines dropped because the reader was too slow.", {}),
   process_resident_memory_bytes: gauge("Memory of the process.", {}),

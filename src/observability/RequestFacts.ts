@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import * as Time from "../process/Time.ts"
 import { formats, headOf, type LogOptions, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
-import { deliveries, maximumOrganizations, refusals, statuses } from "./Metrics.ts"
+import { deliveries, refusals, statuses } from "./Metrics.ts"
 import type { Series } from "./Series.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -146,7 +146,6 @@ interface Counting {
   readonly endpoints: Iterable<string>
   /** The path of the intake, where that is served. */
   readonly intake?: string | undefined
-  readonly byOrganization: boolean
 }
 
 const classes: ReadonlyArray<Status> = ["2xx", "3xx", "4xx"]
@@ -186,7 +185,7 @@ const memoized = <Key, A>(make: (key: Key) => A) => {
 }
 
 /** An observer that counts requests. */
-export const counting = ({ counter, histogram }: Series, { byOrganization, endpoints, intake }: Counting) => {
+export const counting = ({ counter, histogram }: Series, { endpoints, intake }: Counting) => {
   const requestsOf = memoized((endpoint: string) =>
     memoized((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
   )
@@ -197,24 +196,14 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
   }))
   const refused = memoized((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
   const delivered = memoized((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
-  const ofOrganization = memoized((organization: string) =>
-    memoized((status: Status) => counter("practice_data_organization_requests_total", { organization, status }))
-  )
 
   // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
   for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestsOf(endpoint))
   refusals.forEach(refused)
   if (intake !== undefined) deliveries.forEach(delivered)
 
-  const organizations = new Set<string>()
-  const labelOf = (organization: string) => {
-    if (!organizations.has(organization) && organizations.size === maximumOrganizations) return "other"
-    organizations.add(organization)
-    return organization
-  }
-
   return (facts: RequestFacts) => {
-    const { endpoint, organization } = facts
+    const { endpoint } = facts
     const status = statusOf(facts.status)
     const { bytes, duration, requests } = seriesOf(endpoint)
     requests(status).add()
@@ -222,13 +211,8 @@ export const counting = ({ counter, histogram }: Series, { byOrganization, endpo
     duration.observe(facts.duration / 1000)
     const reason = reasonOf(facts)
     if (reason !== undefined) refused(reason).add()
-    if (endpoint === intake) {
-      const delivery = facts.method === "POST" ? deliveryOf(facts) : undefined
-      if (delivery !== undefined) delivered(delivery).add()
-      // The organization of a delivery is what its sender says.
-    } else if (byOrganization && organization !== undefined) {
-      ofOrganization(labelOf(organization))(status).add()
-    }
+    const delivery = endpoint === intake && facts.method === "POST" ? deliveryOf(facts) : undefined
+    if (delivery !== undefined) delivered(delivery).add()
   }
 }
 

@@ -81,7 +81,6 @@ export const variables = {
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
   operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
-  metricsByOrganization: flag("METRICS_BY_ORGANIZATION"),
   otlpEndpoint: Config.option(
     Variable.variable(
       "OTEL_EXPORTER_OTLP_ENDPOINT",

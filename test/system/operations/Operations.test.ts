@@ -16,7 +16,6 @@ import * as Client from "../../support/Client.ts"
 
 /** Metrics that such a program has no series of. */
 const notHere: ReadonlyArray<string> = [
-  "practice_data_organization_requests_total",
   "practice_data_processor_circuit_open",
   "practice_data_processor_account_circuits_open"
 ]

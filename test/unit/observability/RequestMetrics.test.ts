@@ -2,7 +2,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Server from "../../../src/app/Server.ts"
-import { maximumOrganizations } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
@@ -11,8 +10,7 @@ const charges = "/api/v3/charges/search"
 
 const options: Parameters<typeof RequestFacts.counting>[1] = {
   endpoints: [charges, Server.intakePath],
-  intake: Server.intakePath,
-  byOrganization: false
+  intake: Server.intakePath
 }
 
 const client = { userAgent: undefined, address: undefined }
@@ -105,23 +103,6 @@ describe("requests", () => {
         '{outcome="unavailable"}': 1,
         '{outcome="invalid"}': 2
       })
-    }).pipe(withRegistry)
-  )
-
-  it.effect("are counted for a thousand organizations, whose keys were valid, and for the rest together", () =>
-    Effect.gen(function* () {
-      const observeByDefault = yield* observing()
-      observeByDefault({ organization: "org_oakridge" })
-      assert.deepStrictEqual(yield* counted("practice_data_organization_requests_total"), {})
-      const observe = yield* observing({ byOrganization: true })
-      for (let number = 0; number < maximumOrganizations + 7; number++) observe({ organization: `org_${number}` })
-      observe({ organization: "org_0", status: 503 })
-      // The organization of a delivery is its sender's claim.
-      observe({ endpoint: Server.intakePath, organization: "org_made_up", status: 422 })
-      const found = yield* counted("practice_data_organization_requests_total")
-      assert.strictEqual(Object.keys(found).length, maximumOrganizations + 2)
-      assert.strictEqual(found['{organization="other",status="2xx"}'], 7)
-      assert.strictEqual(found['{organization="org_0",status="5xx"}'], 1)
     }).pipe(withRegistry)
   )
 })
