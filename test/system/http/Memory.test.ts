@@ -35,9 +35,6 @@ const cgroup = Effect.acquireRelease(
 
 const options = "-r ./src/preload.cjs --max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size-percentage=40"
 
-/** As `npm start` has it. */
-const allocation = { MALLOC_MMAP_THRESHOLD_: "131072", MALLOC_ARENA_MAX: "2" }
-
 const most = 256 * 1024
 
 const nested = `{"invoices":[${"[],".repeat(most / 3 - 10)}[]]}`
@@ -71,7 +68,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("In 512 MiB, the se
       const { url } = yield* TestDatabase
       const enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
       const args = ["-c", enter, folder, node, ...options.split(" "), "src/main.ts"]
-      const service = yield* startCommand({ file: "/bin/sh", args, cwd: root }, { ...allocation, DATABASE_URL: url })
+      const service = yield* startCommand({ file: "/bin/sh", args, cwd: root }, { DATABASE_URL: url })
       const address = yield* service.address
       const { ask } = Client.patient(yield* Client.make(address))
       for (let round = 0; round < 2; round++) {

@@ -23,7 +23,7 @@ const withoutLane = Effect.acquireRelease(
     const source = readFileSync(app, "utf8")
     const left = source
       .replace(/^import \* as Lane .*\n/m, "")
-      .replace(/settings\.lane &&[^:]*: Layer\.empty/, "Layer.empty")
+      .replace(/settings\.lane [^:]*: Layer\.empty/, "Layer.empty")
     assert.notInclude(left, "Lane.")
     writeFileSync(app, left)
     return copy
