@@ -21,11 +21,21 @@ export type Reader<E, R> = <Row extends object>(query: Query<Row>) => Effect.Eff
 
 const within = Duration.seconds(8)
 
+/** Runs the statement of a query, or another text for it, with the value of `$1`, in the turn of a fairness key. */
+export const run = <Row extends object>(
+  sql: Database,
+  { isPlannedOnce, text, values }: Pick<Query<Row>, "isPlannedOnce" | "text" | "values">,
+  owner: unknown,
+  key: string
+) => {
+  const statement = sql.unsafe<Row>(text, [owner, ...values])
+  const read = retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
+  return sql.run({ key, within, unavailable: RecordStoreDown.from }, read)
+}
+
 /** Reads for the current organization. */
 export const make = (sql: Database): Reader<RecordStoreDown, CurrentOrganization> =>
-  Effect.fnUntraced(function* <Row extends object>({ isPlannedOnce, text, values }: Query<Row>) {
+  Effect.fnUntraced(function* <Row extends object>(query: Query<Row>) {
     const id = yield* CurrentOrganization.id
-    const statement = sql.unsafe<Row>(text, [id, ...values])
-    const read = retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
-    return yield* sql.run({ key: `organization ${id}`, within, unavailable: RecordStoreDown.from }, read)
+    return yield* run<Row>(sql, query, id, `organization ${id}`)
   })

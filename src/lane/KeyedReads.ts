@@ -23,7 +23,7 @@ export class PresentedKey extends Context.Service<
 
 export type KeyError = Unauthorized | CredentialStoreDown
 
-/** Longer pages delay the answers behind them. */
+/** Longer pages delay the answers behind them, and the look-up of a key is little beside theirs. */
 const longestPage = 250
 
 /** Limits and offsets are in the texts, so there can be any number of them. */
@@ -78,13 +78,13 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     Row extends object
   >(query: OrganizationReads.Query<Row>) {
     const { digest, key } = yield* PresentedKey
-    if (query.isPlannedOnce && query.limit <= longestPage && isBeside()) {
-      const found = yield* short<Row & KeyRow>(textOf(query), [digestBytes(digest), ...query.values])
-      if (found !== undefined) {
-        const [row, ...rows] = found
-        yield* note({ organization: yield* organizationOf(keys, digest, row) })
-        return rows
-      }
+    if (query.limit <= longestPage && isBeside()) {
+      const hash = digestBytes(digest)
+      const keyed = { ...query, text: textOf(query) }
+      const early = query.isPlannedOnce ? yield* short<Row & KeyRow>(keyed.text, [hash, ...query.values]) : undefined
+      const [row, ...rows] = early ?? (yield* OrganizationReads.run<Row & KeyRow>(sql, keyed, hash, `key ${digest}`))
+      yield* note({ organization: yield* organizationOf(keys, digest, row) })
+      return rows
     }
     // In the background: until it is known, keys are looked up first.
     if (sql.distribution.isDistributed() === undefined) yield* Effect.forkDetach(sql.distribution.refresh)
