@@ -18,11 +18,11 @@ export type Kind = (typeof kinds)[number]
 export const tables = ["invoices", "invoice_lines"] as const
 export type Table = (typeof tables)[number]
 
-/** Rows of a table to be changed, and the time of their deletion; null if their marks are to be taken away. */
+/** Rows of a table to be changed, and the times of their deletion; without times, their marks are taken away. */
 export interface Rows {
   readonly table: Table
   readonly ids: ReadonlyArray<string>
-  readonly deletedAt: string | null
+  readonly times: ReadonlyArray<string> | undefined
 }
 
 /** What became of rows: the number of those that others hold, and the ids of those that the database refused. */
@@ -35,7 +35,7 @@ export interface Change extends Pick<Rows, "table"> {
 /** The rows that are changed at once: the triggers of a row take up to a millisecond. */
 const mostRows = 1000
 
-const rows = rowsOf(Schema.Struct({ id: Schema.String, deletedAt: Schema.NullOr(Schema.String) }))
+const rows = rowsOf(Schema.Struct({ id: Schema.String, time: Schema.NullOr(Schema.String) }))
 const changes = rowsOf(
   Schema.Struct({ locked: Schema.Int, refused: Schema.Array(Schema.String), reason: Schema.NullOr(Schema.String) })
 )
@@ -48,35 +48,45 @@ export const inMarking = <A, E>(sql: Database, statements: Effect.Effect<A, E>) 
 export const unsettle = (sql: Database, { organization, taskId }: TaskId) =>
   sql`insert into deletions_unsettled (organization_id, task_id) values (${organization}, ${taskId})`
 
-/** The rows of a table that are to be marked, or whose mark is to be taken away, as the facts of a task are now. */
-export const left = Effect.fnUntraced(function* (sql: Database, { organization, taskId }: TaskId, table: Table) {
+/** Tasks of an organization. */
+export interface Tasks {
+  readonly organization: string
+  readonly ids: ReadonlyArray<string>
+}
+
+/** The rows of a table that are to be marked, or whose mark is to be taken away, as the facts of tasks are now. */
+export const left = Effect.fnUntraced(function* (sql: Database, { ids, organization }: Tasks, table: Table) {
   const found = yield* inMarking(
     sql,
     rows(sql`
-      select distinct coalesce(line, invoice) as id, case when to_mark then deleted_at::text end as "deletedAt"
-      from deletion_work
-      where organization_id = ${organization} and task_id = ${taskId}::uuid and table_name = ${table} and (to_mark or to_unmark)`)
+      select coalesce(line, invoice) as id, min(deleted_at) filter (where to_mark)::text as time from deletion_work
+      where organization_id = ${organization} and task_id = any (${ids}::uuid[]) and table_name = ${table}
+        and (to_mark or to_unmark)
+      group by 1`)
   )
-  return Object.values(Array.groupBy(found, ({ deletedAt }) => `${deletedAt}`)).flatMap((same) =>
-    Array.chunksOf(same, mostRows).map((some): Rows => ({
+  const marked = found.flatMap(({ id, time }) => (time === null ? [] : [{ id, time }]))
+  const unmarked = found.flatMap(({ id, time }) => (time === null ? [id] : []))
+  return [
+    ...Array.chunksOf(marked, mostRows).map((some): Rows => ({
       table,
       ids: some.map(({ id }) => id),
-      deletedAt: some[0].deletedAt
-    }))
-  )
+      times: some.map(({ time }) => time)
+    })),
+    ...Array.chunksOf(unmarked, mostRows).map((some): Rows => ({ table, ids: some, times: undefined }))
+  ]
 })
 
 /** Changes rows in a transaction of its own, if a condition holds. Otherwise undefined. */
 export const change = Effect.fnUntraced(function* (
   sql: Database,
   organization: string,
-  { deletedAt, ids, table }: Rows,
+  { ids, table, times }: Rows,
   condition: Fragment
 ) {
   const [changed] = yield* changes(sql`
     select m.* from (select ${condition} as holds) c
     cross join lateral mark_rows(
-      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${deletedAt}::timestamptz
+      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${times ?? null}::timestamptz[]
     ) m where holds`)
   return changed && ({ table, ...changed } satisfies Change)
 })
@@ -84,30 +94,29 @@ export const change = Effect.fnUntraced(function* (
 export const countLocked = (some: ReadonlyArray<Change>) => Number.sumAll(some.map(({ locked }) => locked))
 
 /**
- * Judges the facts of a task whose row has come, by its mark if it has that of the fact. If a fact deletes from now on, a
- * writer of a line of its invoice may not have seen it, so the task is settled once more.
+ * Judges the facts of tasks whose row has come, by its mark if it has that of the fact. If a fact deletes from now on, a writer
+ * of a line of its invoice may not have seen it, so its task is settled once more.
  */
-export const judge = Effect.fnUntraced(function* (sql: Database, task: TaskId) {
-  const { organization, taskId } = task
-  const judged = yield* sql`
+export const judge = (sql: Database, { ids, organization }: Tasks) => sql`
+  with judged as (
     update deletions d set verdict = w.verdict
     from (
-      select kind, item, max(case when is_deleted and row_deleted_at = deleted_at then 'deleted' else fits end) as verdict
-      from deletion_work where organization_id = ${organization} and task_id = ${taskId}::uuid and to_judge
-      group by kind, item
+      select task_id, kind, item, max(case when is_deleted and row_deleted_at = deleted_at then 'deleted' else fits end) as verdict
+      from deletion_work where organization_id = ${organization} and task_id = any (${ids}::uuid[]) and to_judge
+      group by task_id, kind, item
     ) w
-    where d.organization_id = ${organization} and d.task_id = ${taskId}::uuid and d.kind = w.kind and d.item = w.item
-    returning 1`
-  if (judged.length > 0) yield* unsettle(sql, task)
-})
+    where d.organization_id = ${organization} and d.task_id = w.task_id and d.kind = w.kind and d.item = w.item
+    returning d.task_id
+  )
+  insert into deletions_unsettled (organization_id, task_id) select distinct ${organization}, task_id from judged`
 
-/** Applies the facts of a task to the rows that are there. Returns the number of rows that are left: others hold or refuse them. */
-export const apply = Effect.fnUntraced(function* (sql: Database, task: TaskId) {
-  yield* inMarking(sql, judge(sql, task))
+/** Applies the facts of tasks to the rows that are there. Returns the number of rows that are left: others hold or refuse them. */
+export const apply = Effect.fnUntraced(function* (sql: Database, some: Tasks) {
+  yield* inMarking(sql, judge(sql, some))
   let count = 0
   for (const table of tables) {
-    for (const some of yield* left(sql, task, table)) {
-      const changed = yield* change(sql, task.organization, some, sql`true`)
+    for (const part of yield* left(sql, some, table)) {
+      const changed = yield* change(sql, some.organization, part, sql`true`)
       count += (changed?.locked ?? 0) + (changed?.refused.length ?? 0)
     }
   }

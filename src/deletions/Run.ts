@@ -59,7 +59,7 @@ export const make = (sql: Database, most = mostRemembered) => {
     const changes: Array<Marks.Change> = []
     for (const table of Marks.tables) {
       // Those that were deleted before stay as they are, so that each attempt has fewer.
-      for (const some of yield* Marks.left(sql, claim, table)) {
+      for (const some of yield* Marks.left(sql, { organization: claim.organization, ids: [claim.taskId] }, table)) {
         const isHeld = sql`hold_deletion(${task}, ${claim.token}::uuid, ${at(yield* DateTime.now)})`
         const change = yield* Marks.change(sql, claim.organization, some, isHeld)
         if (change === undefined) return undefined

@@ -4,7 +4,7 @@
  * unsettled, applies the facts of these, and again as those transactions end. Nobody waits for anybody: a loader may run for
  * hours. Any number of workers may sweep. What one has noted is lost with it: another has noted transactions of its own time.
  */
-import { Context, Duration, Effect, Layer, Ref, Schema } from "effect"
+import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -105,29 +105,36 @@ export const make = Effect.gen(function* () {
 
   /** The tasks of some that have work left. `limit` keeps the look at one task within it. */
   const unapplied = (some: ReadonlyArray<TaskId>) =>
-    tasks(sql`
-      select v.organization, v.task as "taskId" from ${values(some)}
-      cross join lateral (
-        select from deletion_work w where w.organization_id = v.organization and w.task_id = v.task limit 1
-      ) w`)
+    Marks.inMarking(
+      sql,
+      tasks(sql`
+        select v.organization, v.task as "taskId" from ${values(some)}
+        cross join lateral (
+          select from deletion_work w where w.organization_id = v.organization and w.task_id = v.task limit 1
+        ) w`)
+    )
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
-  const applyAll = (some: ReadonlyArray<TaskId>) =>
-    Effect.filter(some, (task) =>
-      inTime(
-        Effect.map(
-          Effect.orElseSucceed(Marks.apply(sql, task), () => 1),
-          (count) => count > 0
+  const applyAll = Effect.fnUntraced(function* (some: ReadonlyArray<TaskId>) {
+    const left = yield* Effect.forEach(
+      Object.values(Array.groupBy(some, ({ organization }) => `=${organization}`)),
+      (own) =>
+        inTime(
+          Marks.apply(sql, { organization: own[0].organization, ids: own.map(({ taskId }) => taskId) }).pipe(
+            Effect.flatMap((count) => (count > 0 ? unapplied(own) : Effect.succeed([]))),
+            Effect.orElseSucceed(() => own)
+          )
         )
-      )
     )
+    return left.flat()
+  })
 
   /** Applies the facts of a batch. Returns the tasks that have rows left. */
   const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
     const left: Array<TaskId> = []
     let some = yield* inTime(page(batch, undefined))
     while (some.length > 0) {
-      const work = yield* inTime(Marks.inMarking(sql, unapplied(some)))
+      const work = yield* inTime(unapplied(some))
       left.push(...(yield* applyAll(work)))
       some = yield* inTime(page(batch, some.at(-1)))
     }

@@ -163,7 +163,7 @@ export const make = (sql: Database) => {
       Marks.inMarking(
         sql,
         Effect.all([
-          Marks.judge(sql, task),
+          Marks.judge(sql, { organization: task.organization, ids: [task.taskId] }),
           sql`delete from deletions where ${isFact(task)} and (verdict like '%mismatch' or undone_at is not null and not holds)`,
           sql`update deletions set verdict = 'forgotten' where ${isFact(task)} and verdict = 'not_found'`,
           Marks.unsettle(sql, task),

@@ -218,15 +218,15 @@ create function deletion_settings() returns void language sql set search_path = 
   select set_config('lock_timeout', '500ms', true), set_config('practice_data.keep_times', 'on', true),
     set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
-    set_config('enable_hashjoin', case when to_regclass('home.invoice_lines_search_invoice') is null then 'on' else 'off' end,
-      true),
+    set_config('enable_nestloop', has_index::text, true), set_config('enable_hashjoin', (not has_index)::text, true),
     set_config('plan_cache_mode', 'force_generic_plan', true)
+  from (select to_regclass('home.invoice_lines_search_invoice') is not null as has_index) i
 $function$;
 
--- Marks rows of a table, or takes their marks away without a time. It skips rows that others hold, and counts them as locked.
+-- Marks rows of a table at their times, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
 -- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
 create function mark_rows(
-  organization text, name text, ids text[], deleted timestamptz, out locked integer, out refused text[], out reason text
+  organization text, name text, ids text[], times timestamptz[], out locked integer, out refused text[], out reason text
 ) language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   half constant integer := cardinality(ids) / 2;
@@ -241,27 +241,27 @@ begin
   if half is null or ids = '{}' then return; end if;
   execute format($mark$
     with free as materialized (
-      select id from home.%1$I where organization_id = $1 and id = any ($2) for no key update skip locked
+      select t.id, n.deleted from unnest($2, $3) n (id, deleted)
+      join home.%1$I t on t.organization_id = $1 and t.id = n.id collate "C" for no key update of t skip locked
     ),
     changed as (
       update home.%1$I t set
-        is_deleted = $3 is not null,
-        deleted_at = case when t.is_deleted and $3 is not null then t.deleted_at else $3 end,
+        is_deleted = deleted is not null,
+        deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
         updated_at = greatest(
           now(), least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
         )
       from free where t.organization_id = $1 and t.id = free.id returning t.id
     )
-    select cardinality($2) - count(*), coalesce(array_agg(free.id) filter (where changed.id is null), '{}')
-    from free left join changed on changed.id = free.id
-  $mark$, name) into locked, refused using organization, ids, deleted;
+    select cardinality($2) - (select count(*) from free), array(select id from free except select id from changed)
+  $mark$, name) into locked, refused using organization, ids, times;
   if refused <> '{}' then reason := 'A trigger dropped the change of a row'; end if;
 exception when others then
   -- An outage, or a table that others hold.
   if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
   if half > 0 then
-    select * into first from home.mark_rows(organization, name, ids[:half], deleted);
-    select * into second from home.mark_rows(organization, name, ids[half + 1:], deleted);
+    select * into first from home.mark_rows(organization, name, ids[:half], times[:half]);
+    select * into second from home.mark_rows(organization, name, ids[half + 1:], times[half + 1:]);
     locked := first.locked + second.locked;
     refused := first.refused || second.refused;
     reason := coalesce(first.reason, second.reason);
@@ -396,7 +396,8 @@ begin
   where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null
     and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
   if cardinality(named.invoices) + cardinality(named.lines) > 1000 then return '{"left": "more"}'; end if;
-  select * into changed from home.mark_rows(organization, 'invoices', named.invoices, named.deleted_at);
+  select * into changed from home.mark_rows(
+    organization, 'invoices', named.invoices, array_fill(named.deleted_at, array[cardinality(named.invoices)]));
   if changed.locked > 0 or changed.refused <> '{}' then
     -- Lines are marked after their invoice, which another task may hold, so that both have one time.
     named.lines := array(
@@ -404,7 +405,8 @@ begin
       where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null and r.is_next
         and r.table_name = 'invoice_lines' and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at));
   end if;
-  select * into others from home.mark_rows(organization, 'invoice_lines', named.lines, named.deleted_at);
+  select * into others from home.mark_rows(
+    organization, 'invoice_lines', named.lines, array_fill(named.deleted_at, array[cardinality(named.lines)]));
   return home.finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
     coalesce(changed.reason, others.reason), most, of_unknown);
 end $function$;

@@ -274,6 +274,55 @@ suite("a deletion", postgres, {
   )
 })
 
+suite("a deletion", postgres, {
+  "of invoices whose 6,000 lines their loader had deleted changes none of them again, and ends": Effect.gen(
+    function* () {
+      const sql = yield* seedInvoices
+      yield* sql`insert into invoices (organization_id, id) select 'org_a', 'large' || n from generate_series(1, 300) n`
+      yield* sql`
+      insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
+      select 'org_a', 'large' || n, 'large' || n % 300 + 1, true, '2026-01-01' from generate_series(1, 6000) n`
+      const marked = sql`
+      select count(distinct change_position)::integer as changes, bool_and(deleted_at = '2026-01-01') as kept
+      from invoice_lines where id like 'large%'`
+      const before = yield* marked
+      const large = Array.makeBy(300, (n) => ({ invoice_id: `large${n + 1}` }))
+      const [claim] = yield* claimsFor({ invoices: large })
+      assert.deepStrictEqual(
+        claim && (yield* runOne(claim)),
+        outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 })
+      )
+      assert.deepStrictEqual(yield* marked, before)
+    }
+  ),
+
+  "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`drop index invoice_lines_search_invoice`
+    yield* sql`insert into invoices (organization_id, id) select 'org_a', 'new' || n from generate_series(1, 200) n`
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'new' || n, 'new' || n % 200 + 1 from generate_series(1, 800) n`
+    const session = yield* clientOf((yield* TestDatabase).url)
+    const inSession = Effect.provideServiceEffect(
+      deleted("1", { invoices: Array.makeBy(200, (n) => ({ invoice_id: `new${n + 1}` })) }),
+      Scheduler,
+      Effect.provideService(makeScheduler(delay), TaskDatabase, session)
+    )
+    const read = Effect.andThen(
+      session`select pg_stat_force_next_flush()`,
+      session<{ rows: number }>`
+        select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
+        from pg_stat_user_tables where relname = 'invoice_lines'`
+    )
+    const [before] = yield* read
+    yield* inSession
+    const [after] = yield* read
+    // A scan for each invoice would read 160,000.
+    assert.isBelow((after?.rows ?? 0) - (before?.rows ?? 0), 16_000)
+  })
+})
+
 suite("a deletion", atLength, {
   "looks facts up by their keys, also after statistics of a time when each task or organization had one": Effect.gen(
     function* () {

@@ -9,6 +9,7 @@ import { locked } from "../../../src/deletions/Run.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "../../support/deletions/loaders.ts"
 import {
+  atLength,
   claimsOf,
   delay,
   deleted,
@@ -297,6 +298,24 @@ suite("deletions beside each other:", postgres, {
     yield* steps(3)
     assert.isEmpty(yield* left)
     assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+  })
+})
+
+suite("facts", atLength, {
+  "of 6,000 tasks are applied after a load without triggers, at once beside an open dump": Effect.gen(function* () {
+    const sql = yield* Loaders.begin()
+    yield* addFacts(6000, { verdict: "'deleted'", item: "1" })
+    const dump = yield* elsewhere
+    const open = yield* openTransaction(dump, dump`select pg_current_xact_id()`)
+    yield* sql`alter table invoices disable trigger all`
+    yield* sql`insert into invoices (organization_id, id, record, change_position)
+      select 'org_a', 'i' || n, '{}', 0 from generate_series(1, 6000) n`
+    yield* sql`select change_begin()`
+    const { step } = yield* settler
+    yield* step
+    assert.lengthOf(yield* sql`select from invoices where id like 'i%' and not is_deleted`, 0)
+    yield* open.rollback
+    yield* settled
   })
 })
 
