@@ -55,8 +55,8 @@ const pass = (folders: ReadonlyArray<string>, timeout: number) => {
 // Tests that fail anyway would kill everything.
 const begun = performance.now()
 if (pass([], 3_600_000) !== true) throw new Error("The fast tests do not pass before anything is broken")
-// A run ends its hung workers after three minutes, and is slower while others use the machine.
-const limit = Math.max(300_000, Math.ceil(4 * (performance.now() - begun)))
+// A run ends its hung workers after five minutes, and is slower while others use the machine.
+const limit = Math.max(500_000, Math.ceil(4 * (performance.now() - begun)))
 
 /** What became of a mutant. */
 const tried = ({ added, file, removed }: ReturnType<typeof mutantOf>) => {
