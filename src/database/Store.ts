@@ -210,4 +210,5 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
   }
 })
 
-export type Store = Effect.Success<ReturnType<typeof make>>
+// An interface has a name in declarations.
+export interface Store extends Effect.Success<ReturnType<typeof make>> {}
