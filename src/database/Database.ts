@@ -28,6 +28,8 @@ export interface Database extends PgClient.PgClient, Store.Store {
 }
 
 export interface Pipelined {
+  /** The most that may be open. */
+  readonly connections: number
   readonly open: (onClose: () => void) => Effect.Effect<Pick<PgConnection.PgConnection, "query">, SqlError, Scope.Scope>
   /** The attributes of the span of a statement. */
   readonly attributes: Readonly<Record<string, unknown>>
@@ -69,6 +71,8 @@ export interface PoolOptions {
   readonly pool?: Pool
   readonly applicationName: string
   readonly maxConnections: number
+  /** How many of these send statements without waiting for the answers to those before; by default none. */
+  readonly pipelinedConnections?: number
   /** The time that a connection may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input | undefined
   /** The time that the server spends on a statement before it cancels it. */
@@ -164,7 +168,8 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     types: Columns.types,
     spanAttributes: { "db.client.connection.pool.name": name }
   } as const
-  const connections = options.maxConnections
+  const pipelined = Math.min(options.pipelinedConnections ?? 0, options.maxConnections - 1)
+  const connections = options.maxConnections - pipelined
   const client = yield* Time.steadily(PgClient.make({ ...config, maxConnections: connections }))
   // A multiplexed connection cancels no statement that is interrupted: where a server hangs, that takes 5 seconds.
   const open = (onClose: () => void) =>
@@ -189,7 +194,10 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     probe,
     disconnect: () => sockets.forEach((socket) => socket.destroy())
   }
-  return Object.assign(yield* guarded(client, store), { url: options.url, pipelined: { attributes, open } })
+  return Object.assign(yield* guarded(client, store), {
+    url: options.url,
+    pipelined: { connections: pipelined, attributes, open }
+  })
 })
 
 /** All databases on the one client that there is. */

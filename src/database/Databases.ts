@@ -20,6 +20,8 @@ export interface DatabaseSettings {
   readonly dataDir: string
   readonly migrate: Option.Option<boolean>
   readonly poolSize: number
+  /** True if some connections for reads are the lane's. */
+  readonly lane?: boolean
   /** The roles of the process. Only the data API needs the keys. */
   readonly roles: ReadonlyArray<string>
 }
@@ -69,7 +71,11 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
     statementTimeout: "5 seconds",
     ...given
   })
-  const reads = { settings: { ...Database.inOrder, ...Database.lockTimeout } }
+  const reads = {
+    // Enough to keep the process busy. The others are for statements that take longer.
+    pipelinedConnections: settings.lane === true ? Math.floor(settings.poolSize / 3) : 0,
+    settings: { ...Database.inOrder, ...Database.lockTimeout }
+  }
   return {
     records: poolOf("records", "record store", {
       ...reads,

@@ -6,7 +6,7 @@
  * statements elsewhere; after a slow one, nothing is sent this way for a while.
  */
 import type { PgConnection } from "@effect/sql-pg"
-import { Array, Clock, Context, Effect, Exit, Latch, MutableRef, References } from "effect"
+import { Clock, Context, Effect, Exit, Latch, MutableRef, References } from "effect"
 import { spanName } from "effect/sql/Statement"
 import type { Database, Pipelined } from "../database/Database.ts"
 import { Accounting } from "../database/Store.ts"
@@ -85,14 +85,12 @@ export type Short = <A extends object>(
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<A> | undefined>
 
-/** Reads over shared connections of a database, a third as many as its pool has; none for the embedded database. */
-export const make = Effect.fnUntraced(function* (
-  sql: Pick<Database, "answered" | "connections" | "isDown" | "pipelined">
-) {
+/** Reads over the shared connections of a database; the embedded database has none. */
+export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" | "isDown" | "pipelined">) {
   const { pipelined } = sql
   const clock = yield* Clock.Clock
   const now = () => Time.monotonicOf(clock)
-  const places = pipelined === undefined ? [] : Array.makeBy(Math.max(1, Math.floor(sql.connections / 3)), makePlace)
+  const places = Array.from({ length: pipelined?.connections ?? 0 }, makePlace)
   const attributes = { ...pipelined?.attributes, "effect.sql.method": "execute" }
   const restsUntil = MutableRef.make(-Infinity)
   const sending: Array<() => void> = []

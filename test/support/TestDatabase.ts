@@ -53,7 +53,7 @@ const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => 
 
 const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const url = yield* create(templateOf)
-  const sql = yield* clientOf(url, { ...options, maxConnections: 5 })
+  const sql = yield* clientOf(url, { ...options, maxConnections: 5, pipelinedConnections: 1 })
   // As it is soon after a start.
   yield* sql.distribution.refresh
   return { url, sql }

@@ -23,7 +23,9 @@ const opened = Effect.fnUntraced(function* (short: Short) {
   return yield* Effect.repeat(Effect.tap(read, Effect.yieldNow), { until: (pid) => pid !== undefined })
 })
 
-const open = Effect.flatMap(TestDatabase, ({ url }) => Effect.flatMap(clientOf(url, { maxConnections: 3 }), make))
+const open = Effect.flatMap(TestDatabase, ({ url }) =>
+  Effect.flatMap(clientOf(url, { maxConnections: 3, pipelinedConnections: 1 }), make)
+)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {
   it.effect("that come at once have their own answers from one connection, also behind one that left", () =>

@@ -30,10 +30,9 @@ const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, 
     return answer
   })
   const short = yield* Pipeline.make({
-    connections: 3,
     isDown: () => false,
     answered: () => {},
-    pipelined: { attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
+    pipelined: { connections: 1, attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
   })
   const read = short("select 1", [])
   yield* read
