@@ -106,16 +106,15 @@ const abandoned = {
 } as const
 
 /** A client of its own whose statements may go through a store. Without a distribution, the database reports its own. */
-export const guarded = (
+export const guarded = Effect.fnUntraced(function* (
   client: PgClient.PgClient,
   options: Store.StoreOptions,
   distribution?: Distribution.Distribution
-) =>
-  Effect.gen(function* () {
-    const store = yield* Store.make(options)
-    const reported = distribution ?? (yield* Distribution.make(client, store))
-    return Object.assign(client.bind(undefined), client, store, { distribution: reported }) satisfies Database
-  })
+): Effect.fn.Return<Database, never, Scope.Scope> {
+  const store = yield* Store.make(options)
+  const reported = distribution ?? (yield* Distribution.make(client, store))
+  return Object.assign(client.bind(undefined), client, store, { distribution: reported })
+})
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds, of keepalives in seconds. */
 export const sessionSettings = (options: PoolOptions): Readonly<Record<string, string>> => ({
