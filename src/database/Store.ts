@@ -174,11 +174,11 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
 
     // In a fiber of its own, which is cancelled in the background: where a server hangs, that takes seconds.
     const result = Effect.acquireUseRelease(
-      Effect.forkDetach(outage.isDown() ? isDown : counted(all, admitted), { startImmediately: true }),
+      Effect.forkDetach(counted(all, admitted), { startImmediately: true }),
       (fiber) => wait(Fiber.join(fiber)),
       (fiber) => Effect.sync(() => fiber.interruptUnsafe())
     )
-    return yield* result.pipe(
+    return yield* (outage.isDown() ? isDown : result).pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
           const { current: started = now(clock) } = begun

@@ -88,13 +88,13 @@ it.effect("an outage: statements fail at once, nothing is sent, and a probe ends
     yield* Ref.set(isUp, false)
     assert.strictEqual(yield* Effect.flip(ask(statement)), "Unreachable")
     seen.statements = 0
-    const answers = yield* Effect.forEach(Array.range(1, 5000), (n) => Effect.flip(ask(statement, `key ${n}`)), {
+    const answers = yield* Effect.forEach(Array.range(1, 500), (n) => Effect.flip(ask(statement, `key ${n}`)), {
       concurrency: "unbounded"
     })
     assert.deepStrictEqual(new Set(answers), new Set(["Unreachable"]))
     assert.strictEqual(seen.statements, 0)
     yield* TestClock.adjust("10 seconds")
-    assert.deepInclude(yield* metrics, { dependency_up: 0, dependency_outages_total: 1, unreachable: 5001 })
+    assert.deepInclude(yield* metrics, { dependency_up: 0, dependency_outages_total: 1, unreachable: 501 })
     assert.isTrue(seen.probes >= 10 && seen.probes <= 100)
     yield* Ref.set(isUp, true)
     yield* TestClock.adjust("1 second")
