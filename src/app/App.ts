@@ -161,22 +161,21 @@ const service = (settings: Settings) => {
   const layers = layersOf(settings)
   const ofRoles = roles.map((role) => layers[role])
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
-  const routes = Layer.mergeAll(
-    Server.operationsRoutes,
-    Server.landing(settings),
-    ...ofRoles.map((role) => role.routes)
-  )
-  return Layer.effectDiscard(announce(settings)).pipe(
-    // While it drains, the worker begins no task.
-    Layer.provide([draining(settings), Databases.afterMigration(settings, background)]),
-    Layer.provideMerge(Listener.layer(Server.appOf(routes), { ...settings, isMeasured: true })),
+  const routes = ofRoles.map((role) => role.routes)
+  const app = Server.appOf(Layer.mergeAll(Server.operationsRoutes, Server.landing(settings), ...routes))
+  // While it drains, the worker begins no task.
+  const started = Layer.merge(draining(settings), Databases.afterMigration(settings, background)).pipe(
+    Layer.provideMerge(Listener.layer(app, { ...settings, isMeasured: true })),
     Layer.provide(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.lane))),
     Layer.provide(Server.layerObservers(settings)),
     Layer.provideMerge(Layer.mergeAll(operators(settings), Probes.layer(roles), ProcessRuntime.layer(roles))),
     Layer.provide(Recent.Recent.layer),
     Layer.provideMerge(HealthChecks.layer(roles)),
     Layer.provideMerge(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.services))),
-    Layer.provide(Layer.provide(databasesFrom(settings), NodeServices.layer)),
+    Layer.provide(Layer.provide(databasesFrom(settings), NodeServices.layer))
+  )
+  return Layer.effectDiscard(announce(settings)).pipe(
+    Layer.provide(started),
     Layer.provide(Otlp.layer(settings)),
     Layer.provide(Logging.layer({ format: logFormat, level: logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
