@@ -141,10 +141,7 @@ const layersOf = (settings: Settings) => {
   }
 }
 
-/**
- * Begins a stop: the service is not ready, readers that wait for changes get their responses, and new requests are served for
- * a while.
- */
+/** Begins a stop: the service is not ready, no reader waits for changes, and new requests are served for a while. */
 const draining = ({ drain }: Settings) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
