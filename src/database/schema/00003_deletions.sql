@@ -210,11 +210,12 @@ begin
   return deleted;
 end $function$;
 
--- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting.
+-- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting. They have the
+-- search path of their caller, since triggers of others look up names in it.
 --
 -- Its settings: rows are looked up by their ids, however few or many the planner takes them for; without the index by
 -- invoice, as in a first load, the lines are read once. A mark has an `updated_at` of its own.
-create function deletion_settings() returns void language sql set search_path = pg_catalog, pg_temp as $function$
+create function deletion_settings() returns void language sql as $function$
   select set_config('lock_timeout', '500ms', true), set_config('practice_data.keep_times', 'on', true),
     set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
@@ -227,7 +228,7 @@ $function$;
 -- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
 create function mark_rows(
   organization text, name text, ids text[], times timestamptz[], out locked integer, out refused text[], out reason text
-) language plpgsql set search_path = pg_catalog, pg_temp as $function$
+) language plpgsql as $function$
 declare
   half constant integer := cardinality(ids) / 2;
   first record;
@@ -275,7 +276,7 @@ end $function$;
 
 -- Locks the row of a task, which is the lease of an attempt. False if another one has it.
 create function hold_deletion(organization text, task uuid, token uuid, at timestamptz) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $function$
+language plpgsql as $function$
 begin
   update home.deletion_tasks t set due_at = at + interval '1 second'
   where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
@@ -284,7 +285,7 @@ end $function$;
 
 -- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
 create function remember_deletions(organization text, task uuid, at timestamptz) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $function$
+language plpgsql as $function$
 begin
   insert into home.deletions (
     organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
@@ -330,7 +331,7 @@ end $function$;
 create function finish_deletion(
   organization text, task uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text,
   most integer, of_unknown boolean
-) returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $function$
+) returns jsonb language plpgsql as $function$
 declare
   refused constant integer := cardinality(invoices) + cardinality(lines);
   result jsonb;
@@ -379,7 +380,7 @@ end $function$;
 
 -- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so.
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer, of_unknown boolean)
-returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $function$
+returns jsonb language plpgsql as $function$
 declare
   named record;
   changed record;

@@ -296,6 +296,18 @@ suite("a deletion", postgres, {
     }
   ),
 
+  "fires triggers of others, which find their tables as in any other session": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`create table seen (id text)`
+    yield* sql`create function note_seen() returns trigger language plpgsql as $$ begin
+      insert into seen values (new.id); return null; end $$`
+    yield* sql`create trigger note_seen after update on invoices for each row execute function note_seen()`
+    const [claim] = yield* claimsFor({ invoices: [{ invoice_id: "i1" }] })
+    assert.deepInclude(claim && (yield* runOne(claim)), { lines_of_invoices: 2 })
+    assert.deepStrictEqual<unknown>(yield* sql`select id from seen`, [{ id: "i1" }])
+    yield* sql`drop function note_seen cascade`
+  }),
+
   "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
     const sql = yield* seedInvoices
     yield* sql`drop index invoice_lines_search_invoice`
