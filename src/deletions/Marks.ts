@@ -18,11 +18,11 @@ export type Kind = (typeof kinds)[number]
 export const tables = ["invoices", "invoice_lines"] as const
 export type Table = (typeof tables)[number]
 
-/** Rows of a table to be changed, and the times of their deletion; without times, their marks are taken away. */
+/** Rows of a table to be changed, and the times of their deletion by id; null where their mark is to be taken away. */
 export interface Rows {
   readonly table: Table
   readonly ids: ReadonlyArray<string>
-  readonly times: ReadonlyArray<string> | undefined
+  readonly times: Readonly<Record<string, string | null>>
 }
 
 /** What became of rows: the number of those that others hold, and the ids of those that the database refused. */
@@ -64,16 +64,11 @@ export const left = Effect.fnUntraced(function* (sql: Database, { ids, organizat
         and (to_mark or to_unmark)
       group by 1`)
   )
-  const marked = found.flatMap(({ id, time }) => (time === null ? [] : [{ id, time }]))
-  const unmarked = found.flatMap(({ id, time }) => (time === null ? [id] : []))
-  return [
-    ...Array.chunksOf(marked, mostRows).map((some): Rows => ({
-      table,
-      ids: some.map(({ id }) => id),
-      times: some.map(({ time }) => time)
-    })),
-    ...Array.chunksOf(unmarked, mostRows).map((some): Rows => ({ table, ids: some, times: undefined }))
-  ]
+  return Array.chunksOf(found, mostRows).map((some): Rows => ({
+    table,
+    ids: some.map(({ id }) => id),
+    times: Object.fromEntries(some.map(({ id, time }) => [id, time]))
+  }))
 })
 
 /** Changes rows in a transaction of its own, if a condition holds. Otherwise undefined. */
@@ -86,7 +81,7 @@ export const change = Effect.fnUntraced(function* (
   const [changed] = yield* changes(sql`
     select m.* from (select ${condition} as holds) c
     cross join lateral mark_rows(
-      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${times ?? null}::timestamptz[]
+      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${JSON.stringify(times)}::jsonb
     ) m where holds`)
   return changed && ({ table, ...changed } satisfies Change)
 })

@@ -224,10 +224,10 @@ create function deletion_settings() returns void language sql as $function$
   from (select to_regclass('home.invoice_lines_search_invoice') is not null as has_index) i
 $function$;
 
--- Marks rows of a table at their times, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
+-- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
 -- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
 create function mark_rows(
-  organization text, name text, ids text[], times timestamptz[], out locked integer, out refused text[], out reason text
+  organization text, name text, ids text[], times jsonb, out locked integer, out refused text[], out reason text
 ) language plpgsql as $function$
 declare
   half constant integer := cardinality(ids) / 2;
@@ -242,8 +242,8 @@ begin
   if half is null or ids = '{}' then return; end if;
   execute format($mark$
     with free as materialized (
-      select t.id, n.deleted from unnest($2, $3) n (id, deleted)
-      join home.%1$I t on t.organization_id = $1 and t.id = n.id collate "C" for no key update of t skip locked
+      select id, ($3 ->> id)::timestamptz as deleted from home.%1$I
+      where organization_id = $1 and id = any ($2) for no key update skip locked
     ),
     changed as (
       update home.%1$I t set
@@ -252,7 +252,7 @@ begin
         updated_at = greatest(
           now(), least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
         )
-      from free where t.organization_id = $1 and t.id = free.id returning t.id
+      from free where t.organization_id = $1 and t.id = any ($2) and t.id = free.id returning t.id
     )
     select cardinality($2) - (select count(*) from free), array(select id from free except select id from changed)
   $mark$, name) into locked, refused using organization, ids, times;
@@ -261,8 +261,8 @@ exception when others then
   -- An outage, or a table that others hold.
   if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
   if half > 0 then
-    select * into first from home.mark_rows(organization, name, ids[:half], times[:half]);
-    select * into second from home.mark_rows(organization, name, ids[half + 1:], times[half + 1:]);
+    select * into first from home.mark_rows(organization, name, ids[:half], times);
+    select * into second from home.mark_rows(organization, name, ids[half + 1:], times);
     locked := first.locked + second.locked;
     refused := first.refused || second.refused;
     reason := coalesce(first.reason, second.reason);
@@ -383,6 +383,7 @@ create function run_deletion(organization text, task uuid, token uuid, at timest
 returns jsonb language plpgsql as $function$
 declare
   named record;
+  times jsonb;
   changed record;
   others record;
 begin
@@ -397,8 +398,8 @@ begin
   where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null
     and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
   if cardinality(named.invoices) + cardinality(named.lines) > 1000 then return '{"left": "more"}'; end if;
-  select * into changed from home.mark_rows(
-    organization, 'invoices', named.invoices, array_fill(named.deleted_at, array[cardinality(named.invoices)]));
+  times := jsonb_object(named.invoices, array_fill(named.deleted_at::text, array[cardinality(named.invoices)]));
+  select * into changed from home.mark_rows(organization, 'invoices', named.invoices, times);
   if changed.locked > 0 or changed.refused <> '{}' then
     -- Lines are marked after their invoice, which another task may hold, so that both have one time.
     named.lines := array(
@@ -406,8 +407,8 @@ begin
       where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null and r.is_next
         and r.table_name = 'invoice_lines' and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at));
   end if;
-  select * into others from home.mark_rows(
-    organization, 'invoice_lines', named.lines, array_fill(named.deleted_at, array[cardinality(named.lines)]));
+  times := jsonb_object(named.lines, array_fill(named.deleted_at::text, array[cardinality(named.lines)]));
+  select * into others from home.mark_rows(organization, 'invoice_lines', named.lines, times);
   return home.finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
     coalesce(changed.reason, others.reason), most, of_unknown);
 end $function$;
