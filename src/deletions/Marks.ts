@@ -81,7 +81,7 @@ export const change = Effect.fnUntraced(function* (
   const [changed] = yield* changes(sql`
     select m.* from (select ${condition} as holds) c
     cross join lateral mark_rows(
-      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${JSON.stringify(times)}::jsonb
+      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${sql.json(times)}::jsonb
     ) m where holds`)
   return changed && ({ table, ...changed } satisfies Change)
 })

@@ -3,10 +3,10 @@ import { createClient } from "../generated/hey-api/v3/client/index.js"
 import * as api from "../generated/hey-api/v3/index.js"
 import { client as intakeClient } from "../generated/hey-api/v1/client.gen.js"
 import * as intake from "../generated/hey-api/v1/index.js"
-import { address, type Changes, expectData, expectEqual, key, report, sync } from "./sync.js"
+import { address, type Changes, expectData, expectEqual, key, patientFetch, report, sync } from "./sync.js"
 
-const client = createClient({ baseUrl: `${address}/api/v3`, auth: key })
-intakeClient.setConfig({ baseUrl: `${address}/api/v1` })
+const client = createClient({ baseUrl: `${address}/api/v3`, auth: key, fetch: patientFetch })
+intakeClient.setConfig({ baseUrl: `${address}/api/v1`, fetch: patientFetch })
 
 const changes: Changes = (body) => api.changesRead({ client, body })
 

@@ -2,10 +2,10 @@
 import createClient from "openapi-fetch"
 import type { paths as V1 } from "../generated/openapi-typescript/v1.js"
 import type { components, paths as V3 } from "../generated/openapi-typescript/v3.js"
-import { address, type Changes, expectData, expectEqual, key, report, sync } from "./sync.js"
+import { address, type Changes, expectData, expectEqual, key, patientFetch, report, sync } from "./sync.js"
 
 const headers = { authorization: `Bearer ${key}` }
-const { POST } = createClient<V3>({ baseUrl: `${address}/api/v3`, headers })
+const { POST } = createClient<V3>({ baseUrl: `${address}/api/v3`, headers, fetch: patientFetch })
 
 const changes: Changes = (body) => POST("/changes", { body })
 
@@ -46,7 +46,7 @@ const detail = faulty.error?.detail
 const faults: Array<components["schemas"]["ValidationError"]> = Array.isArray(detail) ? detail : []
 expectEqual([faulty.response.status, faults[0]?.loc], [422, ["body", "updated_at_since"]])
 
-const intake = createClient<V1>({ baseUrl: `${address}/api/v1` })
+const intake = createClient<V1>({ baseUrl: `${address}/api/v1`, fetch: patientFetch })
 const delivery = await intake.POST("/invoice-deletions", {
   params: { header: { "idempotency-key": "openapi-fetch", "x-organization-id": "org_oakridge" } },
   body: { invoices: [{ invoice_id: "invoice_oakridge_0001" }] }

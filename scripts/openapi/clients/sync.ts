@@ -1,7 +1,19 @@
 /** The work of each program: it copies a resource by changes, and compares the copy with a search. */
 
+import { setTimeout } from "node:timers/promises"
+
 /** The address of the service and a key of its demo data. */
 export const [address = "", key = ""] = process.argv.slice(2)
+
+/** Sends a request, and again after `Retry-After` where the service had no time for it. */
+export const patientFetch: typeof fetch = async (input, init) => {
+  const request = new Request(input, init)
+  const response = await fetch(request.clone())
+  const after = Number(response.headers.get("retry-after") ?? Number.NaN)
+  if (response.status !== 503 || Number.isNaN(after)) return response
+  await setTimeout(after * 1000)
+  return patientFetch(request)
+}
 
 /** A response as the clients give it. */
 interface Answer<Data> {
