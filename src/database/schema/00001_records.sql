@@ -16,26 +16,21 @@ do $roles$ declare name text; begin
   end loop;
 end $roles$;
 
+-- The checks of values below decide nearly every value by an expression: each statement would expand a function of SQL again,
+-- which took most of the time of a write of one row. These functions of plpgsql decide the other values.
+
 -- True if a number is shown exactly as it is stored, which a double can do for 15 digits.
-create function is_exact(value numeric) returns boolean language sql immutable parallel safe return
-  (min_scale(value) <= 4 and value > -1e11 and value < 1e11)
-  or (
-    abs(value) < 1e21 and abs(value) < 'Infinity' and scale(trim_scale(value)) <= 30
-    and length(btrim(replace(abs(value)::text, '.', ''), '0')) <= 15
-  );
+create function is_exact(value numeric) returns boolean language plpgsql strict immutable parallel safe
+set search_path = pg_catalog, pg_temp as $function$ begin
+  return abs(value) < 1e21 and abs(value) < 'Infinity' and scale(trim_scale(value)) <= 30
+    and length(btrim(replace(abs(value)::text, '.', ''), '0')) <= 15;
+end $function$;
 
 -- A text without the white space around it, as JavaScript trims.
-create function trimmed(value text) returns text language sql immutable parallel safe return
+create function trimmed(value text) returns text language plpgsql strict immutable parallel safe
+set search_path = pg_catalog, pg_temp as $function$ begin return
   btrim(value, E' \t\n\x0b\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff');
-
--- For nearly every value, a look at its ends is enough: these are visible characters of ASCII.
-create function has_no_blanks_around(value text) returns boolean language sql immutable parallel safe return case
-  when ascii(value) > 32 and ascii(value) < 127 and ascii(right(value, 1)) > 32 and ascii(right(value, 1)) < 127 then true
-  else value <> '' and value = trimmed(value)
-end;
-
-create function not_blank(value text) returns boolean language sql immutable parallel safe return case
-  when ascii(value) between 33 and 126 then true else trimmed(value) <> '' end;
+end $function$;
 
 create function is_time_zone(name text) returns boolean language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp as $function$
@@ -57,7 +52,8 @@ begin
     select format(check_name, attname) as constraint_name, format(condition, attname) as condition
     from pg_attribute
     join (values
-      ('numeric', '%s_at_most_15_digits', 'is_exact(%I)'),
+      ('numeric', '%s_at_most_15_digits',
+        'case when min_scale(%1$I) <= 4 and abs(%1$I) < 1e11 then true else is_exact(%1$I) end'),
       ('timestamptz', '%s_in_years_1_to_9999', '%1$I >= ''0001-01-01 00:00:00+00'' and %1$I < ''10000-01-01 00:00:00+00'''),
       ('date', '%s_in_years_1_to_9999', '%1$I >= ''0001-01-01'' and %1$I <= ''9999-12-31'''),
       ('text[]', '%s_flat_without_nulls', 'case when coalesce(array_ndims(%1$I), 1) = 1 then array_position(%1$I, null) is null else false end')
@@ -65,8 +61,12 @@ begin
     where attrelid = name::regclass and attnum > 0 and not attisdropped
     union all
     values
-      ('organization_id_without_blanks_around', 'has_no_blanks_around(organization_id)'),
-      ('id_not_blank', 'not_blank(id)')
+      -- Visible characters of ASCII at both ends, or a longer look.
+      ('organization_id_without_blanks_around',
+        'case when ascii(organization_id) between 33 and 126
+          and ascii(right(organization_id, 1)) between 33 and 126
+        then true else organization_id <> '''' and organization_id = trimmed(organization_id) end'),
+      ('id_not_blank', 'case when ascii(id) between 33 and 126 then true else trimmed(id) <> '''' end')
   loop
     if not exists (
       select from pg_constraint where conrelid = name::regclass and conname = given.constraint_name::name
