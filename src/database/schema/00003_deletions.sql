@@ -225,12 +225,17 @@ create function deletion_settings() returns void language sql as $function$
 $function$;
 
 -- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
--- It finds those that the database refuses by halving. A row that was deleted before keeps its first time.
+-- It finds those that the database refuses by halving. A row that was deleted before keeps its first time. One row a statement: a
+-- list of ids may be looked up by reading all of the organization, while there are no statistics.
 create function mark_rows(
   organization text, name text, ids text[], times jsonb, out locked integer, out refused text[], out reason text
 ) language plpgsql as $function$
 declare
   half constant integer := cardinality(ids) / 2;
+  last_time constant timestamptz := '9999-12-31 23:59:59.999999+00';
+  one text collate "C";
+  deleted timestamptz;
+  is_free boolean;
   first record;
   second record;
   broken text;
@@ -240,22 +245,29 @@ begin
   locked := 0;
   refused := '{}';
   if half is null or ids = '{}' then return; end if;
-  execute format($mark$
-    with free as materialized (
-      select id, ($3 ->> id)::timestamptz as deleted from home.%1$I
-      where organization_id = $1 and id = any ($2) for no key update skip locked
-    ),
-    changed as (
-      update home.%1$I t set
+  foreach one in array ids loop
+    deleted := times ->> one;
+    if name = 'invoices' then
+      perform from home.invoices t where t.organization_id = organization and t.id = one for no key update skip locked;
+      is_free := found;
+      update home.invoices t set
         is_deleted = deleted is not null,
         deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
-        updated_at = greatest(
-          now(), least(t.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00')
-        )
-      from free where t.organization_id = $1 and t.id = any ($2) and t.id = free.id returning t.id
-    )
-    select cardinality($2) - (select count(*) from free), array(select id from free except select id from changed)
-  $mark$, name) into locked, refused using organization, ids, times;
+        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', last_time))
+      where is_free and t.organization_id = organization and t.id = one;
+    else
+      perform from home.invoice_lines t where t.organization_id = organization and t.id = one for no key update skip locked;
+      is_free := found;
+      update home.invoice_lines t set
+        is_deleted = deleted is not null,
+        deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
+        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', last_time))
+      where is_free and t.organization_id = organization and t.id = one;
+    end if;
+    if not is_free then locked := locked + 1;
+    elsif not found then refused := refused || one;
+    end if;
+  end loop;
   if refused <> '{}' then reason := 'A trigger dropped the change of a row'; end if;
 exception when others then
   -- An outage, or a table that others hold.
