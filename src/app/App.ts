@@ -188,6 +188,7 @@ export const run = () => {
   Failure.endAtSecondSignal()
   Layer.launch(layer).pipe(
     Effect.tapError(Failure.report),
+    Effect.tapDefect(Failure.reportDefect),
     NodeRuntime.runMain({
       disableErrorReporting: true,
       // A stop signal is how the service is meant to end.

@@ -1,5 +1,4 @@
 /** The command line. Operators' commands read the same configuration as the service. */
-import { inspect } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Predicate } from "effect"
@@ -38,7 +37,7 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly
     Effect.tapError((error) =>
       CliError.isCliError(error) ? Effect.void : Effect.andThen(written, Failure.report(error))
     ),
-    Effect.tapDefect((defect) => note(`This is a bug in practice-data: ${inspect(defect)}`.split("\n"))),
+    Effect.tapDefect(Failure.reportDefect),
     Effect.provide([Usage.layer, layerLogger])
   )
 

@@ -1,5 +1,6 @@
 /** The end of a process: a failure is explained in one line, without a secret; a second stop signal ends it at once. */
 import { constants } from "node:os"
+import { inspect } from "node:util"
 import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
@@ -73,6 +74,10 @@ export const explain = (failure: Failure): string => {
 }
 
 export const report = (failure: Failure) => note(explain(failure))
+
+/** Reports a defect, with its stack for whoever repairs it. */
+export const reportDefect = (defect: unknown) =>
+  note(`This is a bug in practice-data: ${inspect(defect)}`.split("\n"))
 
 /**
  * Milliseconds. A sooner signal is a copy of the first: Ctrl-C reaches every process of a terminal, and npm forwards
