@@ -76,8 +76,7 @@ export const explain = (failure: Failure): string => {
 export const report = (failure: Failure) => note(explain(failure))
 
 /** Reports a defect, with its stack for whoever repairs it. */
-export const reportDefect = (defect: unknown) =>
-  note(`This is a bug in practice-data: ${inspect(defect)}`.split("\n"))
+export const reportDefect = (defect: unknown) => note(`This is a bug in practice-data: ${inspect(defect)}`.split("\n"))
 
 /**
  * Milliseconds. A sooner signal is a copy of the first: Ctrl-C reaches every process of a terminal, and npm forwards

@@ -29,7 +29,7 @@ const runIn = Effect.fnUntraced(function* (...command: ReadonlyArray<string>) {
 const options = ["--format=docker", "--layers", "--network=host", "--file=scripts/container/Dockerfile"]
 
 /** How compose and Kubernetes run it: little memory, nothing writable but /tmp, no capabilities. */
-const confined = ["--memory=256m", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
+const confined = ["--memory=512m", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
 
 const limits = ["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"]
 
