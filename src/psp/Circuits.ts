@@ -1,5 +1,6 @@
 /**
- * The circuit breakers of the PSP: one for each account, for failures that the account can cause, and one for the PSP.
+ * The circuit breakers of the PSP: one for each account, for failures that the account can cause, one for each kind of its
+ * objects, for permissions that our key lacks, and one for the PSP.
  *
  * After several failures in a row a circuit opens and refuses calls for a while. Then it lets probes through, and the
  * first that succeeds closes it. `effect/persistence` has circuits that do less: their number has no limit, a probe that
@@ -10,6 +11,7 @@ import * as Time from "../process/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
+import type { PspKind } from "../api/Psp.ts"
 import type { PspError, PspFailed } from "./PspClient.ts"
 
 const failures = 5
@@ -28,9 +30,11 @@ const hangAfter = 250
 /** The PSP may hang for all accounts. No page takes so long, and each read without an answer is interrupted after 8 seconds. */
 const silentAfter = 5000
 
+/** The owner of the objects that a call reads, and their kind. */
 export interface Owner {
   readonly organization: string
   readonly account: string
+  readonly kind: PspKind
 }
 
 /** A circuit with failures. One without is not kept. */
@@ -79,8 +83,13 @@ export const makeBreaker = () => {
   }
 }
 
-/** The outcome of a call, and its results for the circuits of the PSP and of the account. */
-type Verdict = readonly [outcome: (typeof processorOutcomes)[number] | undefined, psp: Result, account: Result]
+/** The outcome of a call, and its results for the circuits of the PSP, of the account, and of the kind. */
+type Verdict = readonly [
+  outcome: (typeof processorOutcomes)[number] | undefined,
+  psp: Result,
+  account: Result,
+  kind?: Result
+]
 
 const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"], Verdict>> = {
   CursorUnknown: ["cursor_unknown", "works", "works"],
@@ -88,6 +97,7 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   RateLimited: ["rate_limited", "works", "works"],
   request: ["refused", "works", "works"],
   account: ["account_failed", "works", "fails"],
+  permission: ["account_failed", "works", "works", "fails"],
   unauthorized: ["account_failed", "mayFailOnce", "fails"],
   unclear: ["unavailable", "mayFail", "fails"],
   psp: ["unavailable", "fails", undefined]
@@ -96,7 +106,7 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
 const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
-  if (Exit.isSuccess(exit)) return ["success", "works", "works"]
+  if (Exit.isSuccess(exit)) return ["success", "works", "works", "works"]
   if (Cause.hasInterruptsOnly(exit.cause)) {
     return ["interrupted", took < silentAfter ? undefined : "mayFailOnce", took < hangAfter ? undefined : "fails"]
   }
@@ -135,25 +145,31 @@ export const make = Effect.map(Series.current, (series) => {
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
 
-  const millisUntilNext = (account: string, time: number) =>
-    Math.max(psp.untilNext(pspKey, time), accounts.untilNext(account, time))
+  const kindKey = ({ account, kind }: Owner) => `${account} ${kind}`
+
+  const millisUntilNext = (owner: Owner, time: number) =>
+    Math.max(
+      psp.untilNext(pspKey, time),
+      accounts.untilNext(owner.account, time),
+      accounts.untilNext(kindKey(owner), time)
+    )
 
   return {
     isUp: Effect.sync(() => !psp.isOpen(pspKey)),
-    /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
-    isOpen: (account: string) => psp.isOpen(pspKey) || accounts.isOpen(account),
-    untilNext: (account: string) =>
-      Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(account, time))),
+    /** True if calls for a kind of objects of an account are being refused, by any of the circuits. */
+    isOpen: (owner: Owner) => psp.isOpen(pspKey) || accounts.isOpen(owner.account) || accounts.isOpen(kindKey(owner)),
+    untilNext: (owner: Owner) => Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(owner, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
       Effect.gen(function* () {
         const started = yield* Time.monotonic
-        if (millisUntilNext(owner.account, started) > 0) return yield* new CircuitOpen()
+        if (millisUntilNext(owner, started) > 0) return yield* new CircuitOpen()
         const settlePsp = psp.admit(pspKey, owner, started)
         const settleAccount = accounts.admit(owner.account, owner, started)
+        const settleKind = accounts.admit(kindKey(owner), owner, started)
         const settle = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
           const ended = yield* Time.monotonic
-          const [outcome, pspResult, accountResult] = verdictOf(exit, ended - started)
+          const [outcome, pspResult, accountResult, kindResult] = verdictOf(exit, ended - started)
           if (outcome !== undefined) {
             counters.get(outcome)?.add()
             durations.observe((ended - started) / 1000)
@@ -164,6 +180,9 @@ export const make = Effect.map(Series.current, (series) => {
           const ofAccount = settleAccount(accountResult, ended)
           if (ofAccount !== undefined)
             yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
+          const ofKind = settleKind(kindResult, ended)
+          if (ofKind !== undefined)
+            yield* limit(logLine(ofKind, `the payment processor for ${owner.kind} of a clinic`, exit))
         })
         return yield* Effect.onExit(call, settle)
       }),

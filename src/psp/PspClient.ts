@@ -39,10 +39,11 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{
 /**
  * A call failed. `psp`: for every account, as the PSP cannot be reached or refuses our own key. `unclear`: for this account
  * and perhaps for others, by an error of the PSP or an invalid response. `unauthorized`: the same, by a refusal of our key.
- * `account`: for this account alone. `request`: the PSP refuses the request.
+ * `account`: for this account alone. `permission`: for this kind of its objects, which our key may not read. `request`: the
+ * PSP refuses the request.
  */
 export class PspFailed extends Data.TaggedError("PspFailed")<{
-  readonly blame: "psp" | "unclear" | "unauthorized" | "account" | "request"
+  readonly blame: "psp" | "unclear" | "unauthorized" | "account" | "permission" | "request"
   /** For the log. It has no text of the PSP. */
   readonly reason: string
   /** The PSP's id of the request. */
@@ -103,6 +104,8 @@ const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
 
 // The error of an unknown key has no code, only a message.
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
+// A permission that a restricted key lacks is named in the message alone.
+const permissionWord = /\brak_[a-z_]{1,60}\b/
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
 /** The reason of a failure, by codes before the status, which varies. Messages hold ids and keys, and are not passed on. */
@@ -117,7 +120,14 @@ const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
   const tooLarge = detail instanceof BodyTooLarge
   const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
-  const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? "body too large" : end]
+  const permission = permissionWord.exec(message)?.[0]
+  const words = [
+    wordOf(type),
+    status || "",
+    wordOf(code, /^[a-z_]{1,64}$/),
+    permission,
+    tooLarge ? "body too large" : end
+  ]
   const failed = (blame: PspFailed["blame"]) =>
     new PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
   if (param === "starting_after") return new CursorUnknown()
@@ -130,6 +140,7 @@ const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
     const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
     return failed(isKeyRefused ? "psp" : "unauthorized")
   }
+  if (status === 403 && /permission/i.test(`${code} ${message}`)) return failed("permission")
   if (status > 401 && status < 500) return failed("account")
   return failed(type === "StripeConnectionError" ? "psp" : "unclear")
 }

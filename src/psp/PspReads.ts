@@ -10,7 +10,7 @@ import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
-import { type PageRequest, PspClient, type PspError, PspFailed } from "./PspClient.ts"
+import { type PageRequest, PspClient, PspFailed, type RateLimited } from "./PspClient.ts"
 
 interface ClinicAccount {
   readonly organization: string
@@ -70,14 +70,14 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
       lookup: (_organization: string) => Semaphore.make(maximumReadsOfAnOrganization)
     })
 
-    const down = Effect.fnUntraced(function* (account: string, retryAfter = Duration.zero) {
-      const untilNext = yield* circuits.untilNext(account)
+    const down = Effect.fnUntraced(function* (owner: Circuits.Owner, retryAfter = Duration.zero) {
+      const untilNext = yield* circuits.untilNext(owner)
       return yield* Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter))
     })
 
     /** Lists a page, once more where the PSP asks to come back shortly. */
-    const list = Effect.fnUntraced(function* (kind: PspKind, owner: Circuits.Owner, page: PageRequest) {
-      const once = circuits.guard(owner, client.list(kind, owner.account, page))
+    const list = Effect.fnUntraced(function* (owner: Circuits.Owner, page: PageRequest) {
+      const once = circuits.guard(owner, client.list(owner.kind, owner.account, page))
       return yield* Effect.catchTag(
         once,
         "RateLimited",
@@ -89,25 +89,25 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
       )
     })
 
-    const warn = Effect.fnUntraced(function* (failure: PspError, account: string) {
+    const refuse = Effect.fnUntraced(function* (owner: Circuits.Owner, failure: PspFailed | RateLimited) {
       // An open circuit breaker has been logged with the reason.
-      const log = circuits.isOpen(account) ? Effect.logDebug : flow(Effect.logWarning, limitLines)
+      const log = circuits.isOpen(owner) ? Effect.logDebug : flow(Effect.logWarning, limitLines)
       yield* Effect.annotateLogs(log("A read of the payment processor failed"), Circuits.annotations(failure))
+      return yield* down(owner, failure.retryAfter)
     })
 
-    const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
-      list(kind, owner, page).pipe(
+    const call = (owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
+      list(owner, page).pipe(
         Effect.timeoutOrElse({
           duration,
           orElse: () => Effect.fail(new PspFailed({ blame: "account", reason: "no answer in time" }))
         }),
         Effect.catchTags({
-          RateLimited: (failure) =>
-            Effect.andThen(warn(failure, owner.account), down(owner.account, failure.retryAfter)),
-          PspFailed: (failure) => Effect.andThen(warn(failure, owner.account), down(owner.account, failure.retryAfter)),
+          RateLimited: (failure) => refuse(owner, failure),
+          PspFailed: (failure) => refuse(owner, failure),
           CursorUnknown: () => Effect.fail(new Errors.CursorNotFound()),
           AccountDisconnected: () => Effect.fail(new Errors.ClinicNotConnected()),
-          CircuitOpen: () => down(owner.account)
+          CircuitOpen: () => down(owner)
         })
       )
 
@@ -125,7 +125,7 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
           if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
           if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
           if (client.isMissing === true) return yield* new Errors.ProcessorNotConfigured()
-          return yield* call(kind, { organization, account }, page, Duration.subtract(timeout, took))
+          return yield* call({ organization, account, kind }, page, Duration.subtract(timeout, took))
         })
         const inFlight = yield* Cache.get(places, organization)
         const found = yield* inFlight

@@ -1,8 +1,9 @@
 /** The doctor: finds what keeps an installation from working, and advises what to do. It changes nothing. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Array, Config, Duration, Effect, Option, Redacted, Result } from "effect"
+import { Array, Config, Duration, Effect, Option, Record, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { type PspKind, pspGroups } from "../../api/Psp.ts"
 import { textsOf } from "../../database/Columns.ts"
 import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
 import { connect, type PoolOptions as Pool } from "../../database/Database.ts"
@@ -120,14 +121,18 @@ const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
   )
 })
 
-/** The state of the processor by the error of a read, without any text of the processor. */
-const processorFault = (error: PspError): Fact =>
-  error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
+/** The state of the processor by the error of a read of a kind of objects, without any text of the processor. */
+const processorFault = (kind: PspKind, error: PspError): Fact => {
+  if (error._tag === "PspFailed" && error.blame === "permission") {
+    return fail(`STRIPE_SECRET_KEY may not read ${kind} (${error.reason}).`, `Let the restricted key read ${kind}.`)
+  }
+  return error._tag === "PspFailed" && (error.blame === "psp" || error.blame === "unclear")
     ? fail(`It is unusable (${error.reason}).`, "Check STRIPE_SECRET_KEY, STRIPE_API_URL and the network path to it.")
     : warn(
         `It accepts the key, but refuses to read the account of a clinic (${"reason" in error ? error.reason : error._tag}).`,
         "Retry later. If the problem persists, ask the clinic to reconnect its account."
       )
+}
 
 /** Reads an account that is connected. */
 const processor = Effect.fnUntraced(function* (settings: Settings) {
@@ -143,10 +148,13 @@ const processor = Effect.fnUntraced(function* (settings: Settings) {
     select processor_account as text from clinics where processor_account is not null limit 1`)
   if (account === undefined) return [ok("It is configured. No clinic has a connected account to test.")]
   const client = yield* stripe({ secretKey: stripeSecretKey.value, apiUrl })
-  return yield* Effect.match(client.list("payouts", account, { limit: 1 }), {
-    onFailure: (error) => [processorFault(error)],
-    onSuccess: () => [ok("It responds.")]
-  })
+  const read = (kind: PspKind) =>
+    Effect.match(client.list(kind, account, { limit: 1 }), {
+      onFailure: (error) => [processorFault(kind, error)],
+      onSuccess: () => []
+    })
+  const faults = (yield* Effect.forEach(Record.keys(pspGroups), read, { concurrency: "unbounded" })).flat()
+  return faults.length > 0 ? Array.dedupe(faults) : [ok("It responds.")]
 })
 
 /** A fact with its area, such as a database. */

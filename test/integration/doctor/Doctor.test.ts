@@ -79,6 +79,8 @@ describe("over a database,", long, () => {
         has(down, "fail", /StripeConnectionError/, processor)
         yield* stripe.fail(Faults.rateLimit())
         has(yield* examined(environment), "warn", "(RateLimited)", processor)
+        yield* stripe.fail(Faults.lacksPermission)
+        has(yield* examined(environment), "fail", /may not read \S+ \(.*rak_payout_read/, processor)
         yield* sql`update clinics set processor_account = null`
         has(yield* examined(environment), "ok", "No clinic has a connected account to test", processor)
       }).pipe(Effect.provide(double))

@@ -167,6 +167,12 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
   ...[403, 404, 499].map(
     (status) => [String(status), Faults.error(status, { type, code: "resource_missing" }), "account"] as const
   ),
+  [
+    "a permission that our key lacks",
+    Faults.lacksPermission,
+    "permission",
+    "StripePermissionError 403 rak_payout_read"
+  ],
   ["an account without access", Faults.error(403, { type, code: "account_invalid" }), "AccountDisconnected"],
   [
     "an unknown cursor",

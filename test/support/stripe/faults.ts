@@ -43,6 +43,17 @@ export const unknownKey = answer(
   })
 )
 
+/** Lacks a permission of our restricted key, as Stripe says it: in words alone. */
+export const lacksPermission = answer(
+  403,
+  JSON.stringify({
+    error: {
+      type: "invalid_request_error",
+      message: `The provided key 'rk_live_***${processorText}' does not have the required permissions for this endpoint on account 'acct_oak'. Having the 'rak_payout_read' permission would allow this request to continue.`
+    }
+  })
+)
+
 /** Answers with a body of so many bytes that is a list. */
 export const large =
   (bytes: number): Fault =>

@@ -6,7 +6,7 @@ import * as Circuits from "../../../src/psp/Circuits.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
-const owner = { organization: "org", account: "a" }
+const owner = { organization: "org", account: "a", kind: "charges" } as const
 
 /** Five failures in a row. */
 const open = (breaker: ReturnType<typeof Circuits.makeBreaker>, key: string, time: number) =>
@@ -66,6 +66,7 @@ const results = {
   account: { call: fails("account"), outcome: "account_failed" },
   unauthorized: { call: fails("unauthorized"), outcome: "account_failed" },
   unclear: { call: fails("unclear"), outcome: "unavailable" },
+  permission: { call: fails("permission"), outcome: "account_failed" },
   psp: { call: fails("psp"), outcome: "unavailable" },
   request: { call: fails("request"), outcome: "refused" },
   cursor: { call: Effect.fail(new Psp.CursorUnknown()), outcome: "cursor_unknown" },
@@ -91,8 +92,11 @@ const stand = Effect.gen(function* () {
       isMade = true
       return results[result].call
     })
-    const [organization = "", account = ""] = who
-    const fiber = yield* Effect.forkChild(circuits.guard({ organization, account }, made), { startImmediately: true })
+    const [organization = "", account = "", payouts] = who
+    const kind = payouts === undefined ? "charges" : "payouts"
+    const fiber = yield* Effect.forkChild(circuits.guard({ organization, account, kind }, made), {
+      startImmediately: true
+    })
     const waits = patience[result]
     if (waits !== undefined) {
       yield* TestClock.adjust(waits)
@@ -119,10 +123,10 @@ describe("the circuit of an account", () => {
       Effect.gen(function* () {
         const { calls, isOpen, isUp } = yield* stand
         yield* calls("1a 1a 1a 1a", result)
-        assert.isFalse(isOpen("a"))
+        assert.isFalse(isOpen(owner))
         yield* calls("1a", result)
-        assert.deepStrictEqual([isOpen("a"), yield* isUp], [true, true])
-        assert.deepStrictEqual(yield* calls("1a 2a 1b", "works"), [false, false, true])
+        assert.deepStrictEqual([isOpen(owner), yield* isUp], [true, true])
+        assert.deepStrictEqual(yield* calls("1a 2a 1ap 1b", "works"), [false, false, false, true])
         yield* TestClock.adjust("5 seconds")
         assert.deepStrictEqual(yield* calls("1a 1a", "works"), [true, true])
       }).pipe(withRegistry)
@@ -134,10 +138,20 @@ describe("the circuit of an account", () => {
       Effect.gen(function* () {
         const { calls, isOpen } = yield* stand
         assert.notInclude(yield* calls(`${fiveOf("1a")} ${fiveOf("1a")}`, result), false)
-        assert.isFalse(isOpen("a"))
+        assert.isFalse(isOpen(owner))
       }).pipe(withRegistry)
   )
 })
+
+it.effect("A permission that the key lacks is counted for its kind of objects alone, whatever is read between", () =>
+  Effect.gen(function* () {
+    const { calls } = yield* stand
+    yield* calls("1ap 1a:works 1ap 1ap 1a:works 1ap 1ap", "permission")
+    assert.deepStrictEqual(yield* calls("1ap 1a 1bp", "works"), [false, true, true])
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(yield* calls("1ap 1ap", "works"), [true, true])
+  }).pipe(withRegistry)
+)
 
 describe("the circuit of the processor", () => {
   it.effect.each([
