@@ -42,7 +42,8 @@ export const faults = {
     type: "idempotency_key_reused",
     msg: "This Idempotency-Key was used with a different payload"
   },
-  noItems: { type: "value_error", msg: "Value error, invoices or invoice_lines should have at least 1 item" }
+  noItems: { type: "value_error", msg: "Value error, invoices or invoice_lines should have at least 1 item" },
+  noLists: { type: "value_error", msg: "Value error, unknown name: use invoices or invoice_lines" }
 } as const satisfies Record<string, Fault>
 
 export const stringTooLong = (maximum: number): Fault => ({

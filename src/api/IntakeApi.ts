@@ -33,6 +33,8 @@ If the organization has a signing secret, sign its deliveries as [Standard Webho
 3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as sent.
 4. \`webhook-signature\` is \`v1,\` and the signature in base64. During a rotation, send several separated by spaces; one valid signature is enough.
 
+The same headers with the prefix \`svix-\` are read where a delivery has none with \`webhook-\`: with both sets, \`webhook-\` decides.
+
 A retry keeps the Idempotency-Key and the body, with a new timestamp and signature. A 401 names the invalid header.
 
 To try it with curl and openssl, set the address of this API, the organization and its secret, then run the script as is. (While openssl runs, other users of the machine can see its arguments, including the key.)
@@ -109,16 +111,18 @@ const header = (description: string, example: string, maxLength: number) =>
     })
   )
 
-const signed = (description: string) =>
-  Schema.optionalKey(Schema.String.annotate({ description: `Standard Webhooks: ${description}` }))
+const signed = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 
 /** The headers of a delivery. Those of a signature matter only if the organization has a signing secret. */
 export const DeliveryHeaders = Schema.Struct({
   "idempotency-key": header("Unique per delivery. Retries with the same key are scheduled once.", "delivery-1", 36),
   "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
-  "webhook-id": signed("equals the Idempotency-Key."),
-  "webhook-timestamp": signed("the time of the signature, in seconds since 1970."),
-  "webhook-signature": signed("one or more signatures, separated by spaces.")
+  "webhook-id": signed("Standard Webhooks: equals the Idempotency-Key."),
+  "webhook-timestamp": signed("Standard Webhooks: the time of the signature, in seconds since 1970."),
+  "webhook-signature": signed("Standard Webhooks: one or more signatures, separated by spaces."),
+  "svix-id": signed("As webhook-id, for senders such as Svix. Ignored beside any webhook- header."),
+  "svix-timestamp": signed("As webhook-timestamp."),
+  "svix-signature": signed("As webhook-signature.")
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 

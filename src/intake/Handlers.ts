@@ -48,7 +48,12 @@ export const decode = Effect.fnUntraced(function* (
     invoice_lines: linesOf(invoice_lines, errors)
   }
   if (errors.length > 0) return yield* invalidRequest(errors)
-  return count === 0 ? yield* invalidAt(["body"], faults.noItems) : decoded
+  if (count > 0) return decoded
+  const unknown = Object.keys(body)
+  if (invoices !== undefined || invoice_lines !== undefined || unknown.length === 0) {
+    return yield* invalidAt(["body"], faults.noItems)
+  }
+  return yield* invalidRequest(unknown.map((name) => ({ loc: ["body", name], ...faults.noLists })))
 })
 
 /** Reads the delivery of the current request. */

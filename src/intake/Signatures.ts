@@ -1,4 +1,4 @@
-/** The headers and signatures (Standard Webhooks) of deliveries. */
+/** The headers and signatures of deliveries: Standard Webhooks, also by the names of Svix. */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { IncomingMessage } from "node:http"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
@@ -42,20 +42,26 @@ const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
   return createHmac("sha256", key).update(prefix).update(body).digest("base64")
 }
 
-/** The signatures of a request with its time in seconds, or the reason why they are refused whatever the body. */
+/**
+ * The signatures of a request with its time in seconds, or the reason why they are refused whatever the body. The headers
+ * of Svix count only where none of Standard Webhooks is sent.
+ */
 const claimOf = (headers: Intake.DeliveryHeaders, now: number) => {
-  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
-  if (id === "") return "webhook-id is missing"
-  if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
-  if (timestamp === "") return "webhook-timestamp is missing"
+  const isSvix = "svix-id" in headers && !Object.keys(headers).some((name) => name.startsWith("webhook-"))
+  const set = isSvix ? "svix" : "webhook"
+  const names = [`${set}-id`, `${set}-timestamp`, `${set}-signature`] as const
+  const [id = "", timestamp = "", signature = ""] = names.map((name) => headers[name])
+  if (id === "") return `${set}-id is missing`
+  if (id !== headers["idempotency-key"]) return `${set}-id is not the Idempotency-Key`
+  if (timestamp === "") return `${set}-timestamp is missing`
   const signedAt = parseInt(timestamp, 10)
-  if (Number.isNaN(signedAt)) return "webhook-timestamp is not a number"
-  if (signedAt < now - tolerance) return `webhook-timestamp is too old: more than ${tolerance} seconds ago`
-  if (signedAt > now + tolerance) return `webhook-timestamp is too new: more than ${tolerance} seconds ahead`
-  if (signature.trim() === "") return "webhook-signature is missing"
+  if (Number.isNaN(signedAt)) return `${set}-timestamp is not a number`
+  if (signedAt < now - tolerance) return `${set}-timestamp is too old: more than ${tolerance} seconds ago`
+  if (signedAt > now + tolerance) return `${set}-timestamp is too new: more than ${tolerance} seconds ahead`
+  if (signature.trim() === "") return `${set}-signature is missing`
   const given = signature.split(" ").filter((each) => /^v1,./.test(each))
-  if (given.length === 0) return "webhook-signature is malformed: it has no signature of version v1"
-  return { prefix: `${id}.${signedAt}.`, given }
+  if (given.length === 0) return `${set}-signature is malformed: it has no signature of version v1`
+  return { prefix: `${id}.${signedAt}.`, given, mismatch: `${set}-signature does not match` }
 }
 
 const currentSeconds = Effect.map(DateTime.now, (now) => Math.floor(DateTime.toEpochMillis(now) / 1000))
@@ -75,7 +81,7 @@ const signatureFault = Effect.fnUntraced(function* (
     const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
     if (claim.given.some((each) => isExpected(Buffer.from(each)))) return undefined
   }
-  return "webhook-signature does not match"
+  return claim.mismatch
 })
 
 // An organization whose secret is wrong, or a stranger, repeats its deliveries.

@@ -134,6 +134,8 @@ const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unkn
 /** The one key of the circuit of the PSP. */
 const pspKey = "psp"
 
+const kindKey = ({ account, kind }: Owner) => `${account} ${kind}`
+
 /** Circuits, all of them closed, with their metrics in the current registry. */
 export const make = Effect.map(Series.current, (series) => {
   const accounts = makeBreaker()
@@ -144,8 +146,6 @@ export const make = Effect.map(Series.current, (series) => {
   )
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
-
-  const kindKey = ({ account, kind }: Owner) => `${account} ${kind}`
 
   const millisUntilNext = (owner: Owner, time: number) =>
     Math.max(

@@ -289,9 +289,9 @@ it("the document of the intake has it and health below /api/v1, limits of header
     [
       ["idempotency-key", true, 1, 36],
       ["x-organization-id", true, 1, 128],
-      ["webhook-id", false, undefined, undefined],
-      ["webhook-timestamp", false, undefined, undefined],
-      ["webhook-signature", false, undefined, undefined]
+      ...["webhook", "svix"].flatMap((set) =>
+        ["id", "timestamp", "signature"].map((name) => [`${set}-${name}`, false, undefined, undefined])
+      )
     ]
   )
   assert.strictEqual(nameOf(schemaIn(requestBody)), "InvoiceDeletions")

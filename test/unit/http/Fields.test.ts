@@ -99,7 +99,8 @@ const vocabulary = {
   patternMismatch: ["string_pattern_mismatch", "String should match pattern '^a$'"],
   tooLong: ["too_long", "List should have at most 3 items after validation, not 4"],
   idempotencyKeyReused: ["idempotency_key_reused", "This Idempotency-Key was used with a different payload"],
-  noItems: ["value_error", "Value error, invoices or invoice_lines should have at least 1 item"]
+  noItems: ["value_error", "Value error, invoices or invoice_lines should have at least 1 item"],
+  noLists: ["value_error", "Value error, unknown name: use invoices or invoice_lines"]
 } as const
 
 const withBounds = { stringTooLong: stringTooLong(36), patternMismatch: patternMismatch("^a$"), tooLong: tooLong(3, 4) }

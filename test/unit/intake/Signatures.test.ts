@@ -39,11 +39,13 @@ interface Signing {
   readonly body?: string
   /** What is put before or after the signatures. */
   readonly around?: readonly [string, string]
+  readonly set?: "svix"
 }
 
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], organization = "org_a", at = 0, id = key, body = json } = signing
   const [before, after] = signing.around ?? ["", ""]
+  const set = signing.set ?? "webhook"
   yield* TestClock.setTime(start)
   const time = DateTime.toDateUtc(DateTime.makeUnsafe(start + at * 1000))
   const signatures = secretsOf.map((each) =>
@@ -52,9 +54,9 @@ const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) 
   return {
     "idempotency-key": key,
     "x-organization-id": organization,
-    "webhook-id": id,
-    "webhook-timestamp": String(Math.floor(time.getTime() / 1000)),
-    "webhook-signature": `${before}${signatures.join(" ")}${after}`
+    [`${set}-id`]: id,
+    [`${set}-timestamp`]: String(Math.floor(time.getTime() / 1000)),
+    [`${set}-signature`]: `${before}${signatures.join(" ")}${after}`
   }
 })
 
@@ -66,6 +68,7 @@ const good: ReadonlyArray<readonly [rule: string, signing: Signing]> = [
   ["300 seconds ago", { at: -300 }],
   ["300 seconds ahead", { at: 300 }],
   ["with one of its secrets, though another of them is unusable", { organization: "org_broken" }],
+  ["with the names of Svix", { set: "svix" }],
   ["with any secret, where the organization has none", { organization: "org_c" }]
 ]
 
@@ -86,6 +89,8 @@ const bad: ReadonlyArray<
   ["with a time that is none", "webhook-timestamp is not a number", {}, { "webhook-timestamp": "now" }],
   ["with its id and key replaced", mismatch, {}, { "webhook-id": "replaced", "idempotency-key": "replaced" }],
   ["with another version", malformed, {}, { "webhook-signature": "v2,abc v1a,abc" }],
+  ["without its time, by the names of Svix", "svix-timestamp is missing", { set: "svix" }, { "svix-timestamp": "" }],
+  ["by the names of Svix, beside a webhook-id", "webhook-id is missing", { set: "svix" }, { "webhook-id": "" }],
   ["with an empty signature", malformed, {}, { "webhook-signature": "v1 v1," }],
   ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }],
   [
