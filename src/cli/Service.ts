@@ -1,11 +1,12 @@
 /** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
+import { Flag } from "effect/cli"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { resources } from "../api/records/index.ts"
 import { restartChanges } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
-import { migrate as applyMissing } from "../database/Migrations.ts"
+import { grantNeeded, migrate as applyMissing } from "../database/Migrations.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Doctor from "../operations/doctor/Doctor.ts"
@@ -28,10 +29,23 @@ export const serve = command("serve", Layer.empty, {
 export const migrate = command("migrate", Operators.asTheyAre, {
   description: "Apply pending migrations, and restart the order of changes after a restore",
   examples: [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
-  flags: { json: Output.json }
-})(function* ({ json }) {
+  flags: {
+    json: Output.json,
+    roles: Output.optional(
+      Flag.String("roles").pipe(
+        Flag.withSchema(Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9_]{0,49}$/))),
+        Flag.withDescription(
+          "What the names of the roles begin with, in a new database; practice_data by default. Another database of the server shares roles of the same names"
+        )
+      )
+    )
+  }
+})(function* ({ json, roles }) {
   const databases = [yield* TaskDatabase, yield* CredentialDatabase] as const
-  const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
+  const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database, undefined, roles))).flat()
+  const needed = yield* grantNeeded(databases[0])
+  if (needed !== undefined)
+    yield* Output.note(`To grant the roles to logins with this one, run as a superuser: ${needed}`)
   const { begun, waiting } = yield* restartChanges(databases[0])
   if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
   yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)

@@ -8,7 +8,7 @@ import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { invocation } from "../process/Package.ts"
-import { textsOf } from "./Columns.ts"
+import { rowsOf, textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import { inLongTransaction, isUndefined } from "./SqlFailure.ts"
 
@@ -31,13 +31,20 @@ export const script = (text: string) =>
     )
   )
 
-/** Runs a file of SQL. In its function bodies, `home` stands for the schema of the tables. */
+/**
+ * Runs a file of SQL, as a migration. In its function bodies, `home` stands for the schema of the tables. The names of the
+ * roles get the prefix that is recorded.
+ */
 export const scriptOf = Effect.fnUntraced(function* (file: URL) {
   const text = yield* Effect.orDie(Effect.tryPromise(() => readFile(file, "utf8")))
   const sql = yield* SqlClient.SqlClient
   const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
-  yield* script(text.replaceAll(/\bhome\./g, `${home}.`))
+  const [prefix = defaultPrefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
+  const roles = /\bpractice_data(?=_(api|intake|worker|writer)\b)/g
+  yield* script(text.replaceAll(/\bhome\./g, `${home}.`).replaceAll(roles, prefix))
 })
+
+const defaultPrefix = "practice_data"
 
 /** Migrations by their names. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>>>
@@ -65,8 +72,40 @@ const requireUtf8 = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   return yield* new CannotMigrate({ message })
 })
 
+const namesOf = (prefix: string) => ["api", "intake", "worker", "writer"].map((name) => `${prefix}_${name}`)
+
+/** The statement that lets a login grant the roles to others, which those roles that it did not create need. */
+const adminOf = (roles: ReadonlyArray<string>, login: string) =>
+  `grant ${roles.join(", ")} to ${login} with admin option`
+
+/** Fails if a role is missing, and the login may create none. */
+const requireRoles = Effect.fnUntraced(function* (sql: PgClient.PgClient, prefix: string) {
+  const roles = namesOf(prefix)
+  const found = yield* rowsOf(Schema.Struct({ role: Schema.String, login: Schema.String }))(sql`
+    select role, quote_ident(rolname) as login from unnest(${roles}::text[]) role, pg_roles
+    where rolname = current_user and not (rolsuper or rolcreaterole) and to_regrole(role) is null`)
+  const [first] = found
+  if (first === undefined) return
+  const creates = found.map(({ role }) => `create role ${role};`).join(" ")
+  return yield* new CannotMigrate({
+    message: `The login ${first.login} may not create roles. As one that may, run: ${creates} ${adminOf(roles, first.login)};`
+  })
+})
+
+/** The statement for another login to run, if this one may not grant the roles to logins. */
+export const grantNeeded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [prefix = defaultPrefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
+  const roles = namesOf(prefix)
+  // Before 16, CREATEROLE is enough.
+  const [login] = yield* textsOf(sql`
+    select quote_ident(rolname) as text from pg_roles where rolname = current_user and not rolsuper
+      and not (rolcreaterole and current_setting('server_version_num')::integer < 160000)
+      and exists (select from unnest(${roles}::text[]) role where not pg_has_role(role, 'usage with admin option'))`)
+  return login === undefined ? undefined : adminOf(roles, login)
+})
+
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
-const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[string]) =>
+const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[string], roles: string | undefined) =>
   inLongTransaction(
     sql,
     Effect.gen(function* () {
@@ -75,31 +114,46 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
       yield* script(`
         create table if not exists migrations (
           name text collate "C" primary key,
-          applied_at timestamptz not null default now()
+          applied_at timestamptz not null default now(),
+          roles text not null default '${defaultPrefix}'
         );
         comment on table migrations is 'The migrations that were applied';
         comment on column migrations.name is 'Its name';
-        comment on column migrations.applied_at is 'The time at which it was applied';`)
+        comment on column migrations.applied_at is 'The time at which it was applied';
+        comment on column migrations.roles is 'With what the names of the roles begin';`)
       if ((yield* sql`select from migrations where name = ${name}`).length > 0) return false
+      yield* sql`
+        insert into migrations (name, roles)
+        select ${name}, coalesce(min(roles), ${roles ?? defaultPrefix}) from migrations`
       yield* statements
-      yield* sql`insert into migrations (name) values (${name})`
       return true
     })
   ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 
 /**
  * Applies the missing migrations, and returns their names. Any number of processes may do so at once: an advisory lock lets
- * one go first, and the others find nothing left to do.
+ * one go first, and the others find nothing left to do. Revokes the privileges of others, unless the login is not the owner.
+ *
+ * @param roles what the names of new roles begin with
  */
-export const migrate = Effect.fn("Migrations.migrate")(function* (sql: PgClient.PgClient, migrations = all) {
-  const { names } = yield* missing(sql, migrations)
+export const migrate = Effect.fn("Migrations.migrate")(function* (
+  sql: PgClient.PgClient,
+  migrations = all,
+  roles?: string
+) {
+  const { isEmpty, names } = yield* missing(sql, migrations)
   if (names.length > 0) yield* requireUtf8(sql)
-  return yield* Effect.filter(names, (name) =>
+  if (isEmpty) yield* requireRoles(sql, roles ?? defaultPrefix)
+  const applied = yield* Effect.filter(names, (name) =>
     Effect.mapError(
-      apply(sql, name, migrations[name] ?? Effect.void),
+      apply(sql, name, migrations[name] ?? Effect.void, roles),
       (cause) => new CannotMigrate({ cause, message: `The migration ${name} failed` })
     )
   )
+  const revoked = sql`
+    select from pg_proc where oid = to_regproc('revoke_from_others') and pg_has_role(proowner, 'usage')`
+  if (names.length === 0 && (yield* revoked).length > 0) yield* sql`call revoke_from_others()`
+  return applied
 })
 
 /** The migrations that a database lacks, in their order. */

@@ -3,7 +3,6 @@ import type { PgClient } from "@effect/sql-pg"
 import { Schema } from "effect"
 import { resources } from "../api/records/index.ts"
 import { rowsOf, textsOf } from "../database/Columns.ts"
-import * as Distribution from "../database/Distribution.ts"
 import type { Role } from "./Settings.ts"
 
 type Kind = "select" | "insert" | "update" | "delete" | "execute"
@@ -41,12 +40,10 @@ export const needs = {
   }
 } satisfies Readonly<Record<string, Needed>>
 
-/** The group role that has the privileges of a role. */
-export const groupOf: Readonly<Record<Role, string>> = {
-  "data-api": "practice_data_api",
-  intake: "practice_data_intake",
-  worker: "practice_data_worker"
-}
+/** The end of the name of the group role that has the privileges of a role. */
+export const groupOf = { "data-api": "_api", intake: "_intake", worker: "_worker" } satisfies Readonly<
+  Record<Role, string>
+>
 
 /** The privileges that a login lacks, such as `insert on deletion_tasks`. A grant on some columns suffices. */
 export const lacking = (sql: PgClient.PgClient, ...needed: ReadonlyArray<Needed>) => {
@@ -64,23 +61,17 @@ export const lacking = (sql: PgClient.PgClient, ...needed: ReadonlyArray<Needed>
     order by text`)
 }
 
-const Grant = Schema.Struct({ grantee: Schema.String, tables: Schema.Array(Schema.String) })
+const Grant = Schema.Struct({ grantee: Schema.String, objects: Schema.Array(Schema.String) })
 
-/** The grants on the tables, or on columns of them, to anybody but their owner and the roles of the service. */
-export const grantsToOthers = (sql: PgClient.PgClient) => {
-  const all = [...Distribution.byOrganization(tables), ...Distribution.references, ...Distribution.local]
-  const roles = [...Object.values(groupOf), "practice_data_writer"]
-  return rowsOf(Grant)(sql`
-    with own as (select oid, relname, relowner, relacl from pg_class where oid in (
-      select to_regclass(name) from unnest(${[...all, "columns_of_records"]}::text[]) name
-    )), granted as (
-      select relname, relowner, grantee from own, aclexplode(relacl)
-      union
-      select relname, relowner, grantee from own join pg_attribute on attrelid = own.oid, aclexplode(attacl)
-    )
-    select case grantee when 0 then 'public' else grantee::regrole::text end as grantee,
-      array_agg(relname::text order by relname) as tables
-    from granted
-    where grantee <> relowner and grantee not in (select oid from pg_roles where rolname = any (${roles}::text[]))
-    group by grantee order by 1`)
-}
+/** The grants to anybody but the owner and the roles of the service. */
+export const grantsToOthers = (sql: PgClient.PgClient) =>
+  rowsOf(Grant)(sql`
+    select grantee, array_agg(object order by object) as objects from grants_to_others() group by grantee order by 1`)
+
+/** The other databases of the server in which the roles have privileges, so that their logins have these here, too. */
+export const sharedWith = (sql: PgClient.PgClient) =>
+  textsOf(sql`
+    select distinct datname as text from pg_shdepend
+    join pg_database d on d.oid = dbid and datname <> current_database()
+    where refclassid = 'pg_authid'::regclass
+      and refobjid = (select to_regrole(min(roles) || '_worker')::oid from migrations) order by 1`)

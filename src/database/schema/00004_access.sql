@@ -79,8 +79,51 @@ grant select on deletion_rows, deletion_work to practice_data_worker;
 grant select, insert on audit_log to practice_data_worker;
 grant select on change_feeds to practice_data_worker;
 
-revoke all on function touch_api_key, change_begin, change_mark, change_forget, record_removed, records_truncated,
-  invoice_deleted, line_deleted from public;
-revoke all on procedure describe_records, validate_records, render, publish from public;
 grant execute on function touch_api_key to practice_data_api;
 grant execute on function change_begin, change_mark, change_forget to practice_data_api, practice_data_worker;
+
+-- The privileges of others than the owner and the roles of the service: on its tables, and on its functions that do more than
+-- their caller may. Some platforms grant them by default.
+create function grants_to_others() returns table (kind text, object text, grantee text) language sql stable
+set search_path = pg_catalog, pg_temp as $function$
+  with own as (select relnamespace as id from pg_class where oid = 'home.migrations'::regclass),
+  granted as (
+    select 'table' as kind, relname::text as object, relowner as owner, acl from own
+    join pg_class c on relnamespace = own.id and (
+      exists (select from pg_trigger where tgrelid = c.oid and tgname = 'zz_written') or relname in (
+        'columns_of_records', 'migrations', 'change_feeds', 'change_marks', 'change_times', 'removals', 'deletion_tasks',
+        'deletions', 'deletions_unsettled', 'deletion_rows', 'deletion_work', 'api_keys', 'intake_secrets', 'audit_log'
+      ))
+    cross join lateral (select relacl as acl union all select attacl from pg_attribute where attrelid = c.oid) acls
+    union all
+    select 'routine', oid::regprocedure::text, proowner, coalesce(proacl, acldefault('f', proowner)) from own
+    join pg_proc on pronamespace = own.id and proname in (
+      'touch_api_key', 'change_begin', 'change_mark', 'change_forget', 'record_removed', 'records_truncated', 'invoice_deleted',
+      'line_deleted', 'invoices_written', 'invoice_lines_written', 'describe_records', 'validate_records', 'render', 'publish',
+      'revoke_from_others'
+    )
+  )
+  select distinct g.kind, g.object, case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+  from granted g, aclexplode(g.acl) a
+  where a.grantee <> g.owner and a.grantee not in (select oid from pg_roles where rolname in (
+    'practice_data_api', 'practice_data_intake', 'practice_data_worker', 'practice_data_writer'))
+$function$;
+
+create procedure revoke_from_others() language plpgsql as $procedure$
+declare
+  given record;
+begin
+  for given in select * from grants_to_others() loop
+    execute format('revoke all on %s %s from %s cascade', given.kind, given.object, given.grantee);
+  end loop;
+end $procedure$;
+call revoke_from_others();
+
+-- Roles belong to the server: logins of its other databases have no business here.
+do $connect$ begin
+  if pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
+    execute format('revoke connect on database %I from public', current_database());
+    execute format('grant connect on database %I to practice_data_api, practice_data_intake, practice_data_worker,
+      practice_data_writer', current_database());
+  end if;
+end $connect$;

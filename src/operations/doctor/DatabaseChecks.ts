@@ -1,6 +1,6 @@
 /** Checks of a database, each with the facts that it finds: the server, migrations, privileges, deletions and the feed. */
 import { Array, Effect, Schema } from "effect"
-import { rowsOf } from "../../database/Columns.ts"
+import { rowsOf, textsOf } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { missing } from "../../database/Migrations.ts"
@@ -8,7 +8,7 @@ import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { counted } from "../Format.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
-import { groupOf, grantsToOthers, lacking, needs } from "../Privileges.ts"
+import { groupOf, grantsToOthers, lacking, needs, sharedWith } from "../Privileges.ts"
 import type { Role } from "../Settings.ts"
 
 /** A fact, with its remedy unless all is well. */
@@ -92,6 +92,8 @@ export const schema = Effect.fnUntraced(function* (
     Effect.map(lacking(sql, ...same.map(([, need]) => needs[need])), (privileges) => ({ role, privileges }))
   )
   const others = yield* grantsToOthers(sql)
+  const shared = yield* sharedWith(sql)
+  const [prefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
   return facts(
     ok("It has all migrations."),
     ...lacks.map(({ privileges, role }) =>
@@ -99,15 +101,17 @@ export const schema = Effect.fnUntraced(function* (
         ? ok(`The login has the privileges that ROLES=${role} needs.`)
         : fail(
             `The login lacks ${listed(privileges)}, which ROLES=${role} needs.`,
-            `Run: grant ${groupOf[role]} to the login. If it has this role, grant the role what it lacks.`
+            `Run: grant ${prefix}${groupOf[role]} to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks.`
           )
     ),
-    ...others.map(({ grantee, tables }) =>
-      fail(
-        `${grantee} has privileges on ${listed(tables)}: only the roles of the service may have any.`,
-        `Run: revoke all on table ${tables.join(", ")} from ${grantee}`
+    ...others.map(({ grantee, objects }) =>
+      fail(`${grantee} has privileges on ${listed(objects)}: only the roles of the service may have any.`, run)
+    ),
+    shared.length > 0 &&
+      warn(
+        `The roles ${prefix}_... have privileges in other databases of the server too: ${listed(shared)}. The logins of each may use all.`,
+        `Unless they are of one service, make new ones with roles of their own: ${invocation("migrate --roles PREFIX")}`
       )
-    )
   )
 })
 

@@ -134,4 +134,49 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       assert.deepStrictEqual(without, [])
     })
   )
+
+  it.effect("revoke what others are granted, by default or since, and the right to connect", () =>
+    Effect.gen(function* () {
+      const [sql, other] = [yield* empty, `other_${process.pid}`]
+      yield* Effect.acquireRelease(sql.unsafe(`create role ${other}`), () =>
+        Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${other}`), sql.unsafe(`drop role ${other}`)))
+      )
+      for (const objects of ["tables", "functions"])
+        yield* sql.unsafe(`alter default privileges grant all on ${objects} to ${other}`)
+      yield* migrate(sql)
+      const may = sql`
+        select oid::regclass::text from pg_class where relkind in ('r', 'v') and relnamespace = 'public'::regnamespace
+          and has_table_privilege(${other}, oid, 'select, insert, update, delete, truncate, references, trigger')
+        union all select oid::regproc::text from pg_proc where prosecdef and pronamespace = 'public'::regnamespace
+          and has_function_privilege(${other}, oid, 'execute')
+        union all select datname from pg_database
+          where datname = current_database() and has_database_privilege(${other}, oid, 'connect')`
+      assert.deepStrictEqual(yield* may, [])
+      const granted = script(`grant select on api_keys to ${other}; grant execute on function change_begin to public`)
+      yield* Effect.provideService(granted, SqlClient.SqlClient, sql)
+      yield* migrate(sql)
+      assert.deepStrictEqual(yield* may, [])
+    })
+  )
+
+  it.effect("name the roles by a prefix, and say what a login that may create none has to ask for", () =>
+    Effect.gen(function* () {
+      const [url, prefix] = [new URL(yield* emptyDatabase), `prefix_${process.pid}`]
+      const [admin, owner] = [yield* clientOf(url.href), `${prefix}_owner`]
+      yield* admin.unsafe(`create role ${owner} login password 'secret'`)
+      yield* admin.unsafe(`alter database ${url.pathname.slice(1)} owner to ${owner}`)
+      const sql = yield* clientOf(Object.assign(url, { username: owner, password: "secret" }).href)
+      const { message } = yield* Effect.flip(migrate(sql, Migrations.all, prefix))
+      const [, statements = ""] = message.split(`The login ${owner} may not create roles. As one that may, run: `)
+      yield* Effect.provideService(script(statements), SqlClient.SqlClient, admin)
+      assert.deepStrictEqual(yield* migrate(sql, Migrations.all, prefix), files)
+      assert.isUndefined(yield* Migrations.grantNeeded(sql))
+      assert.deepStrictEqual(yield* admin`select has_table_privilege(${`${prefix}_api`}, 'charges', 'select') as may`, [
+        { may: true }
+      ])
+      yield* admin.unsafe(`revoke ${prefix}_api from ${owner}`)
+      const needed = yield* Migrations.grantNeeded(sql)
+      assert.match(needed ?? "", /^grant prefix_\d+_api, .+ to prefix_\d+_owner with admin option$/)
+    })
+  )
 })

@@ -108,14 +108,21 @@ const broken: ReadonlyArray<Broken> = [
     "create role doctor_other; grant select (secret) on intake_secrets to doctor_other",
     "drop owned by doctor_other; drop role doctor_other",
     ["fail", "doctor_other has privileges on intake_secrets"]
+  ],
+  [
+    "privileges on a function with its owner's rights",
+    "grant execute on function change_begin to public",
+    "revoke all on function change_begin from public",
+    ["fail", "public has privileges on"]
   ]
 ]
 
 layer(begun, { excludeTestServices: true })("about a database the doctor", (it) => {
-  it.effect("warns of a superuser, and of nothing else if all is well", () =>
+  it.effect("warns of a superuser and shared roles, and of nothing else if all is well", () =>
     Effect.gen(function* () {
       const findings = yield* of((yield* TestDatabase).url)
       has(findings, "warn", /is a superuser/)
+      has(findings, "warn", /^The roles practice_data_\.\.\. have privileges in other databases of the server too: /)
       isFine(findings.filter(({ message }) => !message.includes("is a superuser")))
       has(findings, "ok", /^PostgreSQL \d+.+, login .+; a statement takes \d+ ms/)
       has(findings, "ok", "It has all migrations.")
@@ -159,7 +166,7 @@ layer(begun, { excludeTestServices: true })("about a database the doctor", (it) 
       )
       const failed = ofKeys.filter(({ status }) => status === "fail").map(({ advice }) => advice)
       assert.deepStrictEqual(failed, [
-        "Run: grant practice_data_api to the login. If it has this role, grant the role what it lacks."
+        "Run: grant practice_data_api to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks."
       ])
     })
   )

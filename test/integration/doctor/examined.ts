@@ -34,6 +34,8 @@ export const has = (
   for (const each of found) assert.strictEqual(each.advice === undefined, status === "ok")
 }
 
-/** Fails if something is wrong. */
-export const isFine = (findings: ReadonlyArray<Doctor.Finding>) =>
-  assert.deepStrictEqual(findings.filter(({ status }) => status !== "ok").map(textOf), [])
+/** Fails if something is wrong. The databases of tests are on one server, and share its roles. */
+export const isFine = (findings: ReadonlyArray<Doctor.Finding>) => {
+  const faults = findings.filter(({ message, status }) => status !== "ok" && !message.includes("in other databases"))
+  assert.deepStrictEqual(faults.map(textOf), [])
+}
