@@ -1,5 +1,5 @@
 /** From a row of a file to the columns of its table, by the schema of its resource, with all of its faults. */
-import { Predicate, Result, Schema, SchemaIssue } from "effect"
+import { Predicate, Record, Result, Schema, SchemaIssue } from "effect"
 import { columnOf } from "../../api/records/Field.ts"
 import * as Instant from "../../api/records/Instant.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
@@ -12,8 +12,6 @@ type Values = Readonly<Record<string, unknown>>
 export interface Row {
   readonly line: number
   readonly values: Values
-  /** The organization beside a record, as in an export. */
-  readonly organization?: unknown
   /** The reason why the line is no row. */
   readonly broken?: string
 }
@@ -65,10 +63,11 @@ const convert = (value: unknown, type: ColumnType | undefined): unknown => {
 
 /** The reason why the database would refuse a value that its schema accepts. */
 const valueFault = (column: string, type: ColumnType, value: unknown, hasTimeZone: boolean) => {
-  const text = Array.isArray(value) ? value.join("") : value
-  if (!Predicate.isString(text)) return undefined
-  if (text.includes("\0")) return "contains U+0000"
-  if (!text.isWellFormed()) return "is not well-formed Unicode"
+  const texts = [value].flat().filter(Predicate.isString)
+  if (texts.some((each) => each.includes("\0"))) return "contains U+0000"
+  if (texts.some((each) => !each.isWellFormed())) return "is not well-formed Unicode"
+  const [text] = texts
+  if (text === undefined) return undefined
   if (column === "id" && text.trim() === "") return "is blank"
   if (type !== "date" && type !== "timestamptz") return undefined
   const instant = Instant.parse(text)
@@ -77,13 +76,15 @@ const valueFault = (column: string, type: ColumnType, value: unknown, hasTimeZon
   return "has no time zone: add an offset, such as Z, or use --time-zone"
 }
 
+const noPortions = Record.map(PaymentIntent.fields.payment_split.fields, () => null)
+
 /** The columns with the time of the last change. */
 export const lastChanges: ReadonlySet<string> = new Set(["updated_at", "modified_at"])
 
 type Codec = Schema.Codec<unknown, unknown>
 
 /** The fields of a record by their columns. Each field of the one object has a column; a composed name has none. */
-const fieldsByColumn = ({ hidden, record }: Resource) => {
+export const fieldsByColumn = ({ hidden, record }: Resource) => {
   const { payment_split: split, wellnes_plan_name: _, ...fields }: Readonly<Record<string, Codec>> = record.fields
   const portions = split === undefined ? {} : PaymentIntent.fields.payment_split.fields
   return new Map([
@@ -91,6 +92,8 @@ const fieldsByColumn = ({ hidden, record }: Resource) => {
     ...Object.entries<Codec>(portions).map(([name, field]) => [`payment_split_${columnOf(name)}`, field] as const)
   ])
 }
+
+const letters = (name: string) => name.replace(/[^a-z]/g, "")
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -123,10 +126,17 @@ export const make = (resource: Resource, options: Options) => {
   const decode = Schema.decodeUnknownResult(Schema.Struct(Object.fromEntries(checked)), strictly)
 
   const explain = (column: string, value: unknown, message: string) => {
-    if (!fields.has(column)) return `is not a field of ${resource.name}`
+    if (!fields.has(column)) {
+      const [names, given] = [[...fields.keys()], letters(column)]
+      const near = names.find((name) => letters(name).startsWith(given) || given.startsWith(letters(name)))
+      const hint = near === undefined || given === "" ? `, which has ${names.join(", ")}` : `: did you mean ${near}?`
+      return `is not a field of ${resource.name}${hint}`
+    }
     if (Predicate.isNullish(value)) return column === "id" ? "is missing" : "must have a value, or no column"
-    const isDecimal = Predicate.isString(value) && types.get(column) === "numeric" && decimal.test(value)
-    return isDecimal ? inexact : message.replace(" | null", "")
+    const [text, type = ""] = [Predicate.isString(value) ? value : "", types.get(column)]
+    if (type === "numeric" && decimal.test(text)) return inexact
+    const isOtherDate = (type === "date" || type === "timestamptz") && /^\d\d?[/.-]\d\d?[/.-]\d{4}/.test(text)
+    return isOtherDate ? "must be written YYYY-MM-DD" : message.replace(" | null", "")
   }
 
   /** The columns of a value. An object and a composed name are kept by their parts. */
@@ -141,11 +151,14 @@ export const make = (resource: Resource, options: Options) => {
       }
       const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
       return Predicate.isReadonlyObject(split)
-        ? Object.entries<unknown>({ ...split }).map(([part, each]) => [`${column}_${columnOf(part)}`, each])
+        ? Object.entries<unknown>({ ...noPortions, ...split }).map(([part, each]) => [
+            `${column}_${columnOf(part)}`,
+            each
+          ])
         : [[column, convert(value, types.get(column))]]
     }
 
-  /** The faults of the organization of a row, which a column or an export may name. */
+  /** The faults of the organization of a row, which a column may name. */
   const ownerFault = (owner: unknown, named: unknown) => {
     if (named !== undefined && named !== owner) return "is another organization"
     if (isOrganizations) return undefined
@@ -154,9 +167,9 @@ export const make = (resource: Resource, options: Options) => {
   }
 
   /** The columns of a row with its organization and id, and its faults. */
-  return ({ broken, line, organization: beside, values }: Row) => {
+  return ({ broken, line, values }: Row) => {
     const columns: Record<string, unknown> = Object.fromEntries(Object.entries(values).flatMap(toColumns(values)))
-    const named = beside ?? values["organization_id"] ?? undefined
+    const named = values["organization_id"] ?? undefined
     const owner = isOrganizations ? columns["id"] : (organization ?? named)
     const decoded = decode(columns)
     const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []

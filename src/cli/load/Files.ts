@@ -3,11 +3,12 @@ import { createReadStream, readdirSync, statSync } from "node:fs"
 import { basename, join } from "node:path"
 import { createGunzip } from "node:zlib"
 import { Data, Effect, Predicate, Stream } from "effect"
+import { columnOf } from "../../api/records/Field.ts"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
 import * as Failure from "../../process/Failure.ts"
 import { refused } from "../Usage.ts"
-import { parseJson, type Row } from "./Decoder.ts"
+import { fieldsByColumn, parseJson, type Row } from "./Decoder.ts"
 
 const extension = /\.(csv|ndjson|jsonl)(\.gz)?$/i
 
@@ -46,13 +47,11 @@ export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly line: 
 
 const countLineEnds = (text: string) => text.split("\n").length - 1
 
-/** The row of a line of NDJSON: a record, or that of an export beside its organization. */
 const ndjsonRow = (line: number, text: string): Row => {
   const value = parseJson(text)
-  if (!Predicate.isReadonlyObject(value)) return { line, broken: "is not a JSON object", values: { text } }
-  const { organization, record }: Readonly<Record<string, unknown>> = { ...value }
-  if (Predicate.isReadonlyObject(record)) return { line, organization, values: { ...record } }
-  return { line, values: { ...value } }
+  return Predicate.isReadonlyObject(value)
+    ? { line, values: { ...value } }
+    : { line, broken: "is not a JSON object", values: { text } }
 }
 
 /** A field of CSV (RFC 4180): the text in its quotes and what follows them, or a text that does not begin with a quote. */
@@ -76,25 +75,46 @@ const csvRow = (line: number, text: string, header: ReadonlyArray<string | null>
   return { line, values: Object.fromEntries(fields.map((field, index) => [header[index] ?? "", fieldText(field)])) }
 }
 
+/** The reason why a header has not the columns of a resource. */
+const headerFault = (header: ReadonlyArray<string | null>, resource: Resource) => {
+  const names = header.filter(Predicate.isNotNull).map(columnOf)
+  const text = names.join()
+  if (text.includes("\r")) return "has a CR within: lines end with LF or CRLF"
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) return `names a column twice: ${twice}`
+  if (names.includes("id")) return undefined
+  if (text.startsWith("sep=")) return "is a hint for Excel: remove this line, and separate columns by commas"
+  if (text.includes("\t")) return "separates columns by tabs, not by commas"
+  if (text.includes(";")) return "separates columns by ;, not by commas"
+  return `has no column id, but ${names.join(", ")}. Expected: ${[...fieldsByColumn(resource).keys()].join(", ")}`
+}
+
 /** The place up to which a file has been read: the rest of its text, its line, and the header of a CSV. */
 interface Place {
   readonly rest: string
   readonly line: number
   readonly header?: ReadonlyArray<string | null> | undefined
+  /** The reason why nothing can be read from here on. */
+  readonly fault?: string | undefined
 }
 
 /** The whole rows of a text that follows a place, and the place after them. */
-const parse = (place: Place, text: string, isCsv: boolean): readonly [Place, ReadonlyArray<Row>] => {
-  let [{ header, line }, end] = [place, 0]
+const parse = (place: Place, text: string, { isCsv, resource }: File): readonly [Place, ReadonlyArray<Row>] => {
+  let [{ fault, header, line }, end] = [place, 0]
   const rows: Array<Row> = []
   for (const [row] of text.matchAll(isCsv ? csvRecords : lines)) {
     const isBlank = row.trim() === ""
-    if (isCsv && header === undefined && !isBlank) header = [...row.matchAll(csvFields)].map(fieldText)
-    else if (!isBlank) rows.push(isCsv ? csvRow(line, row, header ?? []) : ndjsonRow(line, row))
+    if (isCsv && header === undefined && !isBlank) {
+      header = [...row.matchAll(csvFields)].map(fieldText)
+      fault = headerFault(header, resource)
+      if (fault !== undefined) break
+    } else if (row.startsWith("\ufeff")) {
+      rows.push({ line, broken: "begins with a byte order mark", values: { text: row } })
+    } else if (!isBlank) rows.push(isCsv ? csvRow(line, row, header ?? []) : ndjsonRow(line, row))
     line += countLineEnds(row)
     end += row.length
   }
-  return [{ rest: text.slice(end), line, header }, rows]
+  return [{ rest: text.slice(end), line, header, fault }, rows]
 }
 
 // The rows of so many bytes are written in a transaction.
@@ -103,8 +123,9 @@ const bytesAtOnce = 256 * 1024
 const longest = 4 * 1024 * 1024
 
 /** Reads a file: its rows, many at once. `read` gets the part that was read, up to 1. */
-export const rows = ({ isCsv, isGzip, path }: File, read: (part: number) => Effect.Effect<void>) =>
+export const rows = (file: File, read: (part: number) => Effect.Effect<void>) =>
   Stream.suspend(() => {
+    const { isCsv, isGzip, path } = file
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 1
     const raw = createReadStream(path, { highWaterMark: bytesAtOnce })
     const unzip = createGunzip({ chunkSize: bytesAtOnce })
@@ -112,6 +133,9 @@ export const rows = ({ isCsv, isGzip, path }: File, read: (part: number) => Effe
     const decoder = new TextDecoder("utf-8", { fatal: true })
     const next = Effect.fnUntraced(function* (place: Place, part: Uint8Array | undefined) {
       const isEnd = part === undefined
+      if (place.line === 1 && place.rest === "" && part?.subarray(0, 4).includes(0)) {
+        return yield* new Unreadable({ line: 1, reason: "is UTF-16: save it as UTF-8" })
+      }
       const text = yield* Effect.try({
         try: () => decoder.decode(part, { stream: !isEnd }) + (isEnd ? "\n" : ""),
         catch: () => {
@@ -119,8 +143,9 @@ export const rows = ({ isCsv, isGzip, path }: File, read: (part: number) => Effe
           return new Unreadable({ line: place.line + countLineEnds(place.rest + valid), reason: "is not UTF-8" })
         }
       })
-      const [after, found] = parse(place, place.rest + text, isCsv)
-      const { header, line, rest } = after
+      const [after, found] = parse(place, place.rest + text, file)
+      const { fault, header, line, rest } = after
+      if (fault !== undefined) return yield* new Unreadable({ line, reason: fault })
       if (rest.length > (isEnd ? 0 : longest)) {
         return yield* new Unreadable({ line, reason: "has a quote that is not closed, or exceeds 4 MiB" })
       }

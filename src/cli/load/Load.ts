@@ -56,7 +56,7 @@ const upsert = (table: string, columns: ReadonlyArray<string>) => {
 
 const written = rowsOf(Schema.Struct({ isNew: Schema.Boolean }))
 
-const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word)).slice(0, 100)
+const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word))?.slice(0, 100)
 
 /** Collects faults: the same one of many lines once, with their number and the first of them. */
 const makeFaults = () => {
@@ -67,7 +67,7 @@ const makeFaults = () => {
   return {
     add: (path: string, line: number, { field, reason, value }: Decoder.Fault) => {
       const key = JSON.stringify([path, field, reason])
-      const words = [field, reason, value].filter(Predicate.isNotUndefined).map(shorten).join(": ")
+      const words = [shorten(field), reason, shorten(value)].filter(Predicate.isNotUndefined).join(": ")
       const same = faults.get(key) ?? { path, lines: [], words, count: 0 }
       if (same.lines.length < 3) same.lines.push(line)
       same.count += 1

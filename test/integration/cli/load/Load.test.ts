@@ -241,8 +241,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
 
   it.effect("knows the organizations of the files that it loads", () =>
     Effect.gen(function* () {
-      const pet = '{"organization":"org_new","record":{"id":"a"}}'
-      const owner = '{"organization":"org_new","record":{"id":"org_new"}}'
+      const pet = '{"organization_id":"org_new","id":"a"}'
+      const owner = '{"id":"org_new"}'
       const files = [yield* fileOf("pets.ndjson", pet), yield* fileOf("organizations.ndjson", owner)]
       assert.deepStrictEqual(yield* load(...files), loaded("1 row, 1 inserted", "1 row, 1 inserted"))
       assert.deepStrictEqual(yield* petsOf("org_new"), ["a"])

@@ -57,6 +57,8 @@ it.effect("a CSV has values of every type, null where it is empty, and columns b
         row(2, {
           id: "i1",
           plan_name: 'a "b"\nc',
+          payment_split_to_platform: null,
+          payment_split_to_processor: null,
           payment_split_to_clinic: 1.5,
           is_refunded: true,
           is_test: false,
@@ -68,6 +70,9 @@ it.effect("a CSV has values of every type, null where it is empty, and columns b
         row(text.includes("\n\n") ? 5 : 4, {
           id: "i2",
           plan_name: null,
+          payment_split_to_platform: null,
+          payment_split_to_processor: null,
+          payment_split_to_clinic: null,
           is_refunded: false,
           is_test: false,
           attempt_number: null,
@@ -124,11 +129,47 @@ it.effect("each fault is named with its line and field", () =>
   })
 )
 
-it.effect("NDJSON has records, and those of an export with their organization", () =>
+it.effect(
+  "a CSV of several files and line ends has its rows, and refuses marks of byte order and dates of other forms",
+  () =>
+    Effect.gen(function* () {
+      const text = "id,name,date_of_birth\r\na,b,\r\n\ufeffc,d,\r\ne,f,31/01/2026\n"
+      const { faults, rows } = yield* read("pets.csv", text)
+      assert.deepStrictEqual(faults, [
+        "3: begins with a byte order mark",
+        "4: date_of_birth: must be written YYYY-MM-DD: 31/01/2026"
+      ])
+      assert.deepStrictEqual<unknown>(rows, [row(2, { id: "a", name: "b", date_of_birth: null })])
+      const named = yield* read("pets.csv", "id,specie,x\na,b,c\n")
+      const [specie = "", x = ""] = named.faults
+      assert.strictEqual(specie, "2: specie: is not a field of pets: did you mean species?: b")
+      assert.include(x, "2: x: is not a field of pets, which has id, ")
+    })
+)
+
+it.effect("a text of a list must be well-formed by itself, and an amount that a split lacks is null", () =>
+  Effect.gen(function* () {
+    const lines = [
+      { id: "a", payment_modifications: ["\ud83d", "\ude00"] },
+      { id: "b", payment_split: { to_Clinic: 1 } },
+      { id: "c", payment_split: null }
+    ]
+    const { faults, rows } = yield* read("payment_intents.ndjson", lines.map((line) => JSON.stringify(line)).join("\n"))
+    assert.lengthOf(faults, 1)
+    assert.match(faults[0] ?? "", /^1: payment_modifications: is not well-formed Unicode/)
+    const none = { payment_split_to_platform: null, payment_split_to_processor: null }
+    assert.deepStrictEqual<unknown>(rows, [
+      row(2, { id: "b", ...none, payment_split_to_clinic: 1 }),
+      row(3, { id: "c", ...none, payment_split_to_clinic: null })
+    ])
+  })
+)
+
+it.effect("NDJSON has records with their organization", () =>
   Effect.gen(function* () {
     const lines = [
       { id: "a", organization_id: "org_1" },
-      { organization: "org_2", record: { id: "b", created_at: "2026-01-31T09:30:00.000Z", name: null } },
+      { id: "b", organization_id: "org_2", created_at: "2026-01-31T09:30:00.000Z", name: null },
       { id: "c" },
       { id: "d", organization_id: "nobody" },
       { id: "e", organization_id: "org_1", name: 5, species: "\ud800", breed: "\0", date_of_birth: "2026-02-29", x: 1 }
@@ -143,7 +184,7 @@ it.effect("NDJSON has records, and those of an export with their organization", 
     assert.deepStrictEqual(faults, [
       "3: organization_id: is missing",
       "4: organization_id: is no organization: nobody",
-      "5: x: is not a field of pets: 1",
+      "5: x: is not a field of pets, which has id, name, species, breed, sex, date_of_birth, clinic, client_id, created_at, updated_at: 1",
       "5: name: Expected string: 5",
       "5: species: is not well-formed Unicode: \ud800",
       "5: breed: contains U+0000: \0",
@@ -191,7 +232,14 @@ it.effect("a name that is composed fills its first part, unless the file has par
 
 it.effect.each([
   ["pets.csv", "", 1, "has no header"],
-  ["pets.csv", Buffer.from("\ufeffid,name", "utf16le"), 1, "is not UTF-8"],
+  ["pets.csv", Buffer.from("\ufeffid,name", "utf16le"), 1, "is UTF-16: save it as UTF-8"],
+  ["pets.ndjson", Buffer.from('{"id":"a"}', "utf16le"), 1, "is UTF-16: save it as UTF-8"],
+  ["pets.csv", "sep=;\nid;name\na;b", 1, "is a hint for Excel: remove this line, and separate columns by commas"],
+  ["pets.csv", "\nid;name\na;b", 2, "separates columns by ;, not by commas"],
+  ["pets.csv", "id\tname\na\tb", 1, "separates columns by tabs, not by commas"],
+  ["pets.csv", "id,name\ra,b\r", 1, "has a CR within: lines end with LF or CRLF"],
+  ["pets.csv", "id,name,Name\na,b,c", 1, "names a column twice: name"],
+  ["charge_refunds.csv", "a,b\nc,d", 1, /^has no column id, but a, b. Expected: id, /],
   ["pets.csv", Buffer.from("id,name\na,b\nc,Andr\u00e9\n", "latin1"), 3, "is not UTF-8"],
   ["pets.csv", `id,name\na,b\nc,"d\ne`, 3, "has a quote that is not closed, or exceeds 4 MiB"],
   ["pets.csv", `id,name\na,b\nc,"${"d\n".repeat(2_200_000)}`, 3, "has a quote that is not closed, or exceeds 4 MiB"],
@@ -199,7 +247,8 @@ it.effect.each([
 ] as const)("a file that cannot be read on says where and why: %s %#", ([name, content, line, reason]) =>
   Effect.gen(function* () {
     const fault = yield* Effect.flip(read(name, content))
-    assert.deepInclude(fault, { _tag: "Unreadable", line, reason })
+    assert.deepInclude(fault, { _tag: "Unreadable", line })
+    assert.match("reason" in fault ? fault.reason : "", reason instanceof RegExp ? reason : RegExp(`^${reason}$`))
   })
 )
 
