@@ -68,11 +68,6 @@ export const distribute = command("distribute", Operators.tasks, {
       "Running services notice within 10 seconds. From now on, POST /changes returns 501."
     ])
   }
-  if (done.refused.length > 0) {
-    return yield* refused(
-      `These servers rejected the settings. Set them there with \`alter database\`: ${done.refused.join("; ")}`
-    )
-  }
 })
 
 export const demo = command("demo", Operators.tasks, {

@@ -115,25 +115,17 @@ const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effe
     ])
   )
 
-/** Gives the sessions of each server their settings. Returns the servers that did not take them. */
-const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+/** Gives the sessions of each server their settings: Citus passes them on to the others. */
+export const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const commands = yield* textsOf(sql`
     select format('alter database %I set %s = %L', current_database(), key, value) as text
     from unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) given (key, value)`)
-  const refused: Array<string> = []
-  for (const command of commands) {
-    yield* sql.unsafe(command)
-    const others = textsOf(sql`
-      select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
-      where not success`)
-    refused.push(...(yield* others))
-  }
-  return Array.dedupe(refused)
+  for (const command of commands) yield* sql.unsafe(command)
 })
 
 /**
  * Distributes the tables that are not distributed yet. It can be cut short and run again. Returns the tables that were
- * distributed or copied, and the servers that refused the settings, with the reason.
+ * distributed or copied.
  */
 export const distribute = Effect.fn("Distribution.distribute")(function* (
   sql: PgClient.PgClient,
@@ -149,23 +141,13 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   const distributable = byOrganization(records)
   const isLeft = (table: string) => !tables.some(({ name }) => name === table)
   const [left, copied] = [distributable.filter(isLeft), references.filter(isLeft)]
+  const functions = sql`pg_proc p where p.pronamespace = quote_ident(current_schema())::regnamespace and p.prokind = 'f'`
   if (left.length > 0) {
     // Citus itself copies only the functions that a table or a trigger refers to, and not those that their bodies call.
-    const called = [
-      "change_base",
-      "change_position",
-      "tiny",
-      "join_words",
-      "trimmed",
-      "invoice_verdict",
-      "line_verdict",
-      "deletion_key",
-      "invoice_deleted",
-      "line_deleted"
-    ]
     yield* sql`
-      select create_distributed_function(oid::regprocedure) from pg_proc
-      where pronamespace = quote_ident(current_schema())::regnamespace and ${sql.in("proname", called)}`
+      select create_distributed_function(p.oid::regprocedure) from ${functions} and not exists (
+        select from pg_depend d where d.objid = p.oid and (d.deptype = 'e' or d.refclassid = 'pg_class'::regclass)
+      )`
   }
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of left) {
@@ -173,7 +155,21 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
     const create = sql`select create_distributed_table(${table}, 'organization_id', colocate_with => ${keptWith})`
     yield* moving(sql, dropTriggers(sql, table), create)
   }
+  // Views that were made before their tables were distributed are on this server alone.
+  const views = yield* textsOf(sql`
+    select format('create or replace view %I as %s', viewname, definition) as text from pg_views
+    where schemaname = current_schema() and viewname in ('deletion_rows', 'deletion_work')
+    order by viewname`)
+  for (const view of views) yield* sql.unsafe(view)
+  yield* sql`grant select on deletion_rows, deletion_work to practice_data_worker`
+  // The worker's functions run beside the rows of their organization.
+  yield* sql`
+    select create_distributed_function(p.oid::regprocedure, 'organization', colocate_with => ${anchor})
+    from ${functions} and p.proargnames[1] = 'organization'`
+  // A transaction of another server has no place in the order of this one: the sweep gives it one.
+  yield* sql`alter table deletions_unsettled alter column written_by set default '18446744073709551615'`
   // Citus sends an INSERT to a shard with all columns that have a default, and the intake may insert only some.
   yield* sql`grant insert (state, attempts) on deletion_tasks to practice_data_intake`
-  return { distributed: left, copied, refused: yield* configure(sql) }
+  yield* configure(sql)
+  return { distributed: left, copied }
 })

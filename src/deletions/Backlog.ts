@@ -71,7 +71,7 @@ export const counting = (sql: Database, { allUnknown, known, unknown }: Bounds):
     Effect.map(
       rows(sql`
         select count(*)::integer as tasks, ${isKnown} as "isKnown" from (
-          select from deletion_tasks where state = 'scheduled' and ${condition} order by ${sql.literal(`${order} limit ${most}`)}
+          select 1 from deletion_tasks where state = 'scheduled' and ${condition} order by ${sql.literal(`${order} limit ${most}`)}
         ) pending`),
       ([pending = { tasks: 0, isKnown: false }]) => pending
     )

@@ -37,7 +37,11 @@ const mostRows = 1000
 
 const rows = rowsOf(Schema.Struct({ id: Schema.String, time: Schema.NullOr(Schema.String) }))
 const changes = rowsOf(
-  Schema.Struct({ locked: Schema.Int, refused: Schema.Array(Schema.String), reason: Schema.NullOr(Schema.String) })
+  Schema.Struct({
+    locked: Schema.NullOr(Schema.Int),
+    refused: Schema.NullOr(Schema.Array(Schema.String)),
+    reason: Schema.NullOr(Schema.String)
+  })
 )
 
 /** Runs statements in a transaction that looks rows up by their ids. */
@@ -71,19 +75,21 @@ export const left = Effect.fnUntraced(function* (sql: Database, { ids, organizat
   }))
 })
 
-/** Changes rows in a transaction of its own, if a condition holds. Otherwise undefined. */
+/** Changes rows in a transaction of its own; of an attempt, undefined if another one has its task. */
 export const change = Effect.fnUntraced(function* (
   sql: Database,
   organization: string,
   { ids, table, times }: Rows,
-  condition: Fragment
+  attempt?: Fragment
 ) {
-  const [changed] = yield* changes(sql`
-    select m.* from (select ${condition} as holds) c
-    cross join lateral mark_rows(
-      ${organization}, ${table}, case when holds then ${ids}::text[] end, ${sql.json(times)}::jsonb
-    ) m where holds`)
-  return changed && ({ table, ...changed } satisfies Change)
+  const some = sql`${table}, ${ids}::text[], ${sql.json(times)}::jsonb`
+  const [changed] = yield* changes(
+    attempt === undefined
+      ? sql`select * from mark_rows(${organization}, ${some})`
+      : sql`select * from mark_held(${attempt}, ${some})`
+  )
+  if (changed === undefined || changed.locked === null || changed.refused === null) return undefined
+  return { table, locked: changed.locked, refused: changed.refused, reason: changed.reason } satisfies Change
 })
 
 export const countLocked = (some: ReadonlyArray<Change>) => Number.sumAll(some.map(({ locked }) => locked))
@@ -111,7 +117,7 @@ export const apply = Effect.fnUntraced(function* (sql: Database, some: Tasks) {
   let count = 0
   for (const table of tables) {
     for (const part of yield* left(sql, some, table)) {
-      const changed = yield* change(sql, some.organization, part, sql`true`)
+      const changed = yield* change(sql, some.organization, part)
       count += (changed?.locked ?? 0) + (changed?.refused.length ?? 0)
     }
   }

@@ -40,10 +40,9 @@ export const make = (sql: Database, most = mostRemembered) => {
   const { at } = conditions(sql)
 
   return Effect.fnUntraced(function* (claim: Claim): Effect.fn.Return<RunOutcome, SqlError> {
-    const task = sql`${claim.organization}, ${claim.taskId}::uuid`
-    const attempt = sql`${task}, ${claim.token}::uuid, ${at(yield* DateTime.now)}`
-    // Nobody counts those of all organizations where they are distributed.
-    const bounds = sql`${most}::integer, ${sql.distribution.isDistributed() !== true}::boolean`
+    const attempt = (now: DateTime.Utc) =>
+      sql`${claim.organization}, ${claim.taskId}::uuid, ${claim.token}::uuid, ${at(now)}`
+    const bound = sql`${most}::integer`
 
     const ended = ([row]: ReadonlyArray<{ readonly result: typeof Result.Type | null }>): RunOutcome => {
       if (row === undefined || row.result === null) return undefined
@@ -51,7 +50,7 @@ export const make = (sql: Database, most = mostRemembered) => {
       return "failed" in row.result ? row.result : locked
     }
 
-    const ran = yield* results(sql`select run_deletion(${attempt}, ${bounds}) as result`)
+    const ran = yield* results(sql`select run_deletion(${attempt(yield* DateTime.now)}, ${bound}) as result`)
     const isMore = ran.some(({ result }) => result !== null && "left" in result && result.left === "more")
     if (!isMore) return ended(ran)
 
@@ -60,22 +59,20 @@ export const make = (sql: Database, most = mostRemembered) => {
     for (const table of Marks.tables) {
       // Those that were deleted before stay as they are, so that each attempt has fewer.
       for (const some of yield* Marks.left(sql, { organization: claim.organization, ids: [claim.taskId] }, table)) {
-        const isHeld = sql`hold_deletion(${task}, ${claim.token}::uuid, ${at(yield* DateTime.now)})`
-        const change = yield* Marks.change(sql, claim.organization, some, isHeld)
+        const change = yield* Marks.change(sql, claim.organization, some, attempt(yield* DateTime.now))
         if (change === undefined) return undefined
         if ((yield* Clock.monotonicTimeNanos) > until) return unfinished
         changes.push(change)
       }
     }
-    const now = at(yield* DateTime.now)
     const refused = (table: Marks.Table) => changes.flatMap((change) => (change.table === table ? change.refused : []))
     const [reason = null] = changes.flatMap((change) => change.reason ?? [])
     return ended(
       yield* results(sql`
-        select case when hold_deletion(${task}, ${claim.token}::uuid, ${now}) then finish_deletion(
-          ${task}, ${now}, ${Marks.countLocked(changes)}::integer, ${refused("invoices")}::text[],
-          ${refused("invoice_lines")}::text[], ${reason}::text, ${bounds}
-        ) end as result`)
+        select end_deletion(
+          ${attempt(yield* DateTime.now)}, ${Marks.countLocked(changes)}::integer, ${refused("invoices")}::text[],
+          ${refused("invoice_lines")}::text[], ${reason}::text, ${bound}
+        ) as result`)
     )
   })
 }

@@ -33,8 +33,8 @@ const looks = rowsOf(Schema.Struct({ until: Schema.String, isNeeded: Schema.Bool
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
 
-/** The time between steps, and between those of a distributed database. */
-const pauses = { next: Duration.millis(500), distributed: Duration.seconds(10) }
+/** The time between steps. */
+const pause = Duration.millis(500)
 
 const isSame = (one: Batch, another: Batch) =>
   one.isLeft === another.isLeft &&
@@ -61,7 +61,7 @@ interface State {
 
 const idle: State = { batches: [], read: undefined, open: new Set() }
 
-/** Sweeps step by step. A step returns the time until the next one. */
+/** Sweeps step by step. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
   const state = yield* Ref.make(idle)
@@ -70,12 +70,22 @@ export const make = Effect.gen(function* () {
     sql.run({ key: "the sweep", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from }, statements)
 
   /** Transactions of this database that may write: those that run, without autovacuums, which have no user; and prepared ones. */
-  const transactions = textsOf(sql`
+  const onServer = `
     select l.virtualxid as text from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.locktype = 'virtualxid' and l.granted and l.pid <> pg_backend_pid()
       and a.usesysid is not null and a.datid = (select oid from pg_database where datname = current_database())
     union all
-    select 'prepared ' || gid from pg_prepared_xacts where database = current_database()`)
+    select 'prepared ' || gid from pg_prepared_xacts where database = current_database()`
+
+  /** Those of all servers: the rows of an organization are written on its own. */
+  const transactions = Effect.suspend(() => {
+    const others = sql`
+      union all
+      select text || ' on ' || nodename || ':' || nodeport
+      from run_command_on_workers(${`select coalesce(json_agg(text), '[]') from (${onServer}) t`})
+      cross join lateral json_array_elements_text(result::json) t (text)`
+    return textsOf(sql`${sql.literal(onServer)} ${sql.distribution.isDistributed() === true ? others : sql``}`)
+  })
 
   const isIn = ({ since, until }: Pick<Batch, "since" | "until">) => sql`
     pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot) and ${
@@ -103,15 +113,13 @@ export const make = Effect.gen(function* () {
     ) as v (organization, task)
   ) v`
 
-  /** The tasks of some that have work left. `limit` keeps the look at one task within it. */
+  /** The tasks of some that have work left. */
   const unapplied = (some: ReadonlyArray<TaskId>) =>
     Marks.inMarking(
       sql,
       tasks(sql`
-        select v.organization, v.task as "taskId" from ${values(some)}
-        cross join lateral (
-          select from deletion_work w where w.organization_id = v.organization and w.task_id = v.task limit 1
-        ) w`)
+        select distinct v.organization, v.task as "taskId" from ${values(some)}
+        join deletion_work w on w.organization_id = v.organization and w.task_id = v.task`)
     )
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
@@ -173,47 +181,32 @@ export const make = Effect.gen(function* () {
   })
 
   const step = Effect.gen(function* () {
-    const { batches, open: before, read: since } = yield* Ref.get(state)
+    const { batches, open: before, read } = yield* Ref.get(state)
     const [look] = yield* inTime(
-      looks(sql`select pg_current_snapshot()::text as until, exists (select from deletions_unsettled) as "isNeeded"`)
+      looks(sql`select pg_current_snapshot()::text as until, exists (select 1 from deletions_unsettled) as "isNeeded"`)
     )
     if (look === undefined || !look.isNeeded) {
       yield* Ref.set(state, idle)
-      return pauses.next
+      return
     }
     const { until } = look
-    // Of another cluster, before a restore.
+    // Of another cluster, before a restore; or of another server, which has no number of this one.
     yield* inTime(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
     // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
-    const next = { since, until, awaited: open, isLeft: true }
+    // What another process has numbered may be seen later than its number.
+    const next = { since: batches.length === 0 ? undefined : read, until, awaited: open, isLeft: true }
     const isEmpty = (yield* inTime(page(next, undefined, 1))).length === 0
     const settled = yield* Effect.forEach(isEmpty ? batches : [...batches, next], (batch) =>
       settle(batch, open, prepared)
     )
     yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })
-    return pauses.next
   })
 
-  /** Applies all facts, where a snapshot is of one server alone. */
-  const all = Effect.gen(function* () {
-    for (const organization of yield* inTime(textsOf(sql`select distinct organization_id as text from deletions`))) {
-      const noted = sql`delete from deletions_unsettled where organization_id = ${organization}`
-      const work = tasks(sql`
-        select distinct organization_id as organization, task_id as "taskId" from deletion_work
-        where organization_id = ${organization}`)
-      yield* applyAll(yield* inTime(Effect.andThen(noted, Marks.inMarking(sql, work))))
-    }
-    yield* inTime(sql`delete from deletions where verdict = 'forgotten'`)
-    return pauses.distributed
-  })
-
-  return {
-    step: Effect.andThen(sql.distribution.refresh, () => (sql.distribution.isDistributed() === true ? all : step))
-  }
+  return { step: Effect.andThen(sql.distribution.refresh, step) }
 })
 
 /** The sweep of a process. */
@@ -232,10 +225,10 @@ export class Sweep extends Context.Service<
       const { step } = yield* make
       const sweptAt = yield* Ref.make(yield* Time.monotonic)
       const swept = Effect.tap(step, () => Effect.flatMap(Time.monotonic, (now) => Ref.set(sweptAt, now)))
-      // The database is down, or busy.
-      const pause = Effect.orElseSucceed(swept, () => pauses.next)
+      // Where it fails, the database is down, or busy.
+      const turn = Effect.andThen(Effect.ignore(swept), Effect.sleep(pause))
       const unswept = Effect.map(Effect.all([Time.monotonic, Ref.get(sweptAt)]), ([now, at]) => (now - at) / 1000)
-      return { run: Loop.forever("The sweep of deletions", Effect.flatMap(pause, Effect.sleep)), unswept }
+      return { run: Loop.forever("The sweep of deletions", turn), unswept }
     })
   )
 }

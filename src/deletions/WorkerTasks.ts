@@ -4,7 +4,7 @@
  * starts a task again that was started `grace` ago, and whose row nobody has locked.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, DateTime, type Duration, Effect, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Schema } from "effect"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import * as Marks from "./Marks.ts"
@@ -38,7 +38,7 @@ export type Due = Pick<typeof Due.Type, "organization" | "taskId" | "attempts">
 export const stopped = "The worker stopped during the attempt"
 
 /** From the start of an attempt, or of one of its transactions, to the lock of the row. */
-const grace = "1 second"
+const grace = Duration.seconds(1)
 
 const ids = rowsOf(TaskId)
 const starts = rowsOf(Started)
@@ -108,7 +108,7 @@ export const make = (sql: Database) => {
           update deletion_tasks t set
             state = case when is_dead then 'dead' else 'running' end,
             attempts = case when is_dead then attempts else attempts + 1 end,
-            due_at = case when is_dead then null else ${at(now)} + ${grace}::interval end,
+            due_at = case when is_dead then null else ${at(DateTime.addDuration(now, grace))} end,
             claim_token = ${randomUUID()}::uuid, started_at = coalesce(started_at, ${at(now)}),
             finished_at = case when is_dead then ${at(now)} end,
             last_error = case when is_dead then coalesce(last_error, ${stopped}) else last_error end

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
 import { connect, type Database, layerShared, type PoolOptions } from "../../src/database/Database.ts"
+import { configure } from "../../src/database/Distribution.ts"
 import { loadDemoData } from "../../src/demo/Load.ts"
 
 let created = 0
@@ -21,9 +22,24 @@ const urlOf = (name: string) => {
 
 const emptyTemplate = () => new URL(inject("templateUrl")).pathname.slice(1)
 
+/** True if the database is distributed over several servers. */
+export const isDistributed = () => inject("servers").length > 1
+
+/** Runs a statement about a database on each server, once nobody is connected to it: Citus itself is. */
+const everywhere = (name: string, statement: string) =>
+  Effect.forEach(inject("servers"), (url) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* clientOf(url)
+        yield* server`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${name}`
+        yield* server.unsafe(statement)
+      })
+    )
+  )
+
 /** Creates a database by copying files: to log each page, which is the default, takes several times as long. */
-const copy = (sql: Database, template: string, name: string) =>
-  sql.unsafe(`create database ${name} template ${template} strategy file_copy`)
+const copy = (template: string, name: string) =>
+  everywhere(template, `create database ${name} template ${template} strategy file_copy`)
 
 /** The name of a template that has the demo data. Whoever needs it first makes it, while the others wait. */
 const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
@@ -34,9 +50,9 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
       Effect.gen(function* () {
         if ((yield* admin`select 1 from pg_database where datname = ${name}`).length > 0) return
         const filling = `${name}_filling_${process.pid}_${++created}`
-        yield* copy(admin, emptyTemplate(), filling)
+        yield* copy(emptyTemplate(), filling)
         yield* Effect.scoped(Effect.flatMap(clientOf(urlOf(filling), options), loadDemoData))
-        yield* admin.unsafe(`alter database ${filling} rename to ${name}`)
+        yield* everywhere(filling, `alter database ${filling} rename to ${name}`)
       }),
     () => Effect.orDie(admin`select pg_advisory_unlock(hashtext(${name}))`)
   )
@@ -47,12 +63,14 @@ const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => 
   const admin = yield* clientOf(urlOf("postgres"), options)
   const template = yield* templateOf(admin)
   const name = `${emptyTemplate()}_${process.pid}_${++created}`
-  yield* copy(admin, template, name)
+  yield* copy(template, name)
   return urlOf(name)
 }, Effect.scoped)
 
 const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const url = yield* create(templateOf)
+  // They are of a database, and not of its template.
+  if (isDistributed()) yield* Effect.scoped(Effect.flatMap(clientOf(url), configure))
   const sql = yield* clientOf(url, { ...options, maxConnections: 5, pipelinedConnections: 1 })
   // As it is soon after a start.
   yield* sql.distribution.refresh
@@ -94,11 +112,11 @@ export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
 
 /** The URL of a database without any tables, on the server of the test's. It is kept until the run ends. */
 export const emptyDatabase = Effect.gen(function* () {
-  const { sql, url } = yield* TestDatabase
+  const { url } = yield* TestDatabase
   const empty = new URL(url)
   const name = `${empty.pathname.slice(1)}_empty_${++created}`
   empty.pathname = name
-  yield* copy(sql, "template0", name)
+  yield* copy("template0", name)
   return empty.href
 })
 

@@ -225,7 +225,8 @@ begin
       looks := looks or left(facts, 1) = '1';
     end if;
     if looks then
-      perform from home.deletions d where home.deletion_key(d.organization_id, d.id) %3$s;
+      perform from home.deletions d
+      where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %3$s;
       if found then
         deleted := home.%4$s, (new.id, new.organization_id) is distinct from (old.id, old.organization_id));
         -- The first time of a deletion stays.

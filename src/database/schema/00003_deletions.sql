@@ -146,23 +146,23 @@ create view deletion_rows as
 
 -- What is left to be done: rows to be marked or unmarked, and facts to be judged, since their row came. A mark of another time
 -- than that of a deletion is the loader's. A fact that is about to be forgotten is kept if it has marked a row.
-create view deletion_work as
-  select r.*, to_mark, to_unmark, to_judge from deletion_rows r
-  cross join lateral (select
+create view deletion_work as select * from (
+  select r.*,
     r.undone_at is null and r.holds and not r.is_deleted and r.is_next as to_mark,
     r.undone_at is not null and r.is_deleted and (
       select bool_or(f.undone_at is not null and f.deleted_at = r.row_deleted_at) and not bool_or(f.undone_at is null and f.holds)
       from deletions f
       where deletion_key(f.organization_id, f.id)
           = any (array[deletion_key(r.organization_id, r.line), deletion_key(r.organization_id, r.invoice)])
-        and f.organization_id = r.organization_id and f.id = case f.kind when 'line' then r.line else r.invoice end
+        and f.organization_id = r.organization_id and f.id = case when f.kind = 'line' then r.line else r.invoice end
     ) as to_unmark,
     r.undone_at is null and (
       r.verdict = 'not_found' and r.fits is not null
       or r.verdict = 'forgotten' and r.is_deleted and r.row_deleted_at = r.deleted_at
     ) as to_judge
-  ) work
-  where to_mark or to_unmark or to_judge;
+  from deletion_rows r
+) work
+where to_mark or to_unmark or to_judge;
 
 -- The time of the deletion of a row that is written; null if no fact holds. `comes`: the row has this id from now on. What is
 -- remembered of it is judged here for the row, and by the sweep for the fact.
@@ -199,7 +199,7 @@ begin
     select d.*, d.kind = 'line' and d.verdict = 'not_found' and comes as is_new from home.deletions d
     where home.deletion_key(d.organization_id, d.id)
         = any (array[home.deletion_key(owner, line), home.deletion_key(owner, invoice)])
-      and d.organization_id = owner and d.undone_at is null and d.id = case d.kind when 'line' then line else invoice end
+      and d.organization_id = owner and d.undone_at is null and d.id = case when d.kind = 'line' then line else invoice end
   loop
     if fact.is_new then
       insert into home.deletions_unsettled (organization_id, task_id) values (owner, fact.task_id);
@@ -220,8 +220,10 @@ create function deletion_settings() returns void language sql as $function$
     set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
     set_config('enable_nestloop', has_index::text, true), set_config('enable_hashjoin', (not has_index)::text, true),
-    set_config('plan_cache_mode', 'force_generic_plan', true)
-  from (select to_regclass('home.invoice_lines_search_invoice') is not null as has_index) i
+    set_config('plan_cache_mode', case when is_distributed then 'auto' else 'force_generic_plan' end, true)
+  from (select
+    to_regclass('home.invoice_lines_search_invoice') is not null as has_index, to_regclass('pg_dist_partition') is not null as is_distributed
+  ) i
 $function$;
 
 -- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
@@ -235,6 +237,7 @@ declare
   last_time constant timestamptz := '9999-12-31 23:59:59.999999+00';
   one text collate "C";
   deleted timestamptz;
+  changed_at timestamptz;
   is_free boolean;
   first record;
   second record;
@@ -248,20 +251,22 @@ begin
   foreach one in array ids loop
     deleted := times ->> one;
     if name = 'invoices' then
-      perform from home.invoices t where t.organization_id = organization and t.id = one for no key update skip locked;
+      select greatest(now(), least(t.updated_at + interval '1 microsecond', last_time)) into changed_at
+      from home.invoices t where t.organization_id = organization and t.id = one for no key update skip locked;
       is_free := found;
       update home.invoices t set
         is_deleted = deleted is not null,
         deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
-        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', last_time))
+        updated_at = changed_at
       where is_free and t.organization_id = organization and t.id = one;
     else
-      perform from home.invoice_lines t where t.organization_id = organization and t.id = one for no key update skip locked;
+      select greatest(now(), least(t.updated_at + interval '1 microsecond', last_time)) into changed_at
+      from home.invoice_lines t where t.organization_id = organization and t.id = one for no key update skip locked;
       is_free := found;
       update home.invoice_lines t set
         is_deleted = deleted is not null,
         deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
-        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', last_time))
+        updated_at = changed_at
       where is_free and t.organization_id = organization and t.id = one;
     end if;
     if not is_free then locked := locked + 1;
@@ -295,6 +300,17 @@ begin
   return found;
 end $function$;
 
+-- `mark_rows` for an attempt; null if another one has its task.
+create function mark_held(
+  organization text, task uuid, token uuid, at timestamptz, name text, ids text[], times jsonb,
+  out locked integer, out refused text[], out reason text
+) language plpgsql as $function$
+begin
+  if home.hold_deletion(organization, task, token, at) then
+    select * into locked, refused, reason from home.mark_rows(organization, name, ids, times);
+  end if;
+end $function$;
+
 -- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
 create function remember_deletions(organization text, task uuid, at timestamptz) returns void
 language plpgsql as $function$
@@ -317,8 +333,8 @@ begin
     ) with ordinality as n (id, invoice_id, clinic_id, item)
   )
   select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce(
-      case kind
-        when 'invoice' then (
+      case
+        when kind = 'invoice' then (
           select home.invoice_verdict(items.clinic_id, items.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
           from home.invoices t where t.organization_id = organization and t.id = items.id
         )
@@ -339,10 +355,10 @@ begin
 end $function$;
 
 -- The end of a run: what it did, and if it did all, the end of its task. It forgets what was not found, where more than `most`
--- are remembered: of its organization, or of all unknown ones, which `of_unknown` counts.
+-- are remembered: of its organization, or of all unknown ones.
 create function finish_deletion(
   organization text, task uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text,
-  most integer, of_unknown boolean
+  most integer
 ) returns jsonb language plpgsql as $function$
 declare
   refused constant integer := cardinality(invoices) + cardinality(lines);
@@ -352,7 +368,7 @@ begin
   if refused > 0 then
     update home.deletions d set verdict = 'failed' from home.deletion_rows r
     where r.organization_id = organization and r.task_id = task
-      and case r.table_name when 'invoices' then r.invoice = any (invoices) else r.line = any (lines) end
+      and case when r.line is null then r.invoice = any (invoices) else r.line = any (lines) end
       and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
   elsif locked > 0 then
     return '{"left": "locked"}';
@@ -380,9 +396,9 @@ begin
   if result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0' then
     is_full := most < (select count(*) from (
       select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
-    if of_unknown and not is_full and not exists (select from home.organizations o where o.organization_id = organization) then
+    if not is_full and not exists (select from home.organizations o where o.organization_id = organization) then
       is_full := most < (select count(*) from (
-        select from home.deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
+        select 1 from home.deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
     end if;
     update home.deletions d set verdict = 'forgotten'
     where is_full and d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
@@ -391,7 +407,7 @@ begin
 end $function$;
 
 -- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so.
-create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer, of_unknown boolean)
+create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer)
 returns jsonb language plpgsql as $function$
 declare
   named record;
@@ -422,7 +438,16 @@ begin
   times := jsonb_object(named.lines, array_fill(named.deleted_at::text, array[cardinality(named.lines)]));
   select * into others from home.mark_rows(organization, 'invoice_lines', named.lines, times);
   return home.finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
-    coalesce(changed.reason, others.reason), most, of_unknown);
+    coalesce(changed.reason, others.reason), most);
+end $function$;
+
+-- The end of a run whose rows were marked; null if another attempt has its task.
+create function end_deletion(
+  organization text, task uuid, token uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text, most integer
+) returns jsonb language plpgsql as $function$
+begin
+  if not home.hold_deletion(organization, task, token, at) then return null; end if;
+  return home.finish_deletion(organization, task, at, locked, invoices, lines, reason, most);
 end $function$;
 
 -- A plan takes an organization to have very many rows, so that an index of ids serves every look: statistics of a time when
