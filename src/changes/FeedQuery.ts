@@ -142,6 +142,7 @@ export const makeChangesQuery = (resources: ReadonlyArray<Resource>) => {
     values: [String(limit + 1), rangesText(resources, walks), mark],
     columns: ["record", "detail", "position", "branch"],
     limit,
-    isPlannedOnce: true
+    isPlannedOnce: true,
+    isCostly: true
   })
 }

@@ -25,6 +25,8 @@ export interface Database extends PgClient.PgClient, Store.Store {
   readonly pipelined?: Pipelined
   /** The embedded database has none. */
   readonly url?: Redacted.Redacted
+  /** True if its sessions lack the settings that they ask for. */
+  readonly isPooled?: boolean
 }
 
 export interface Pipelined {
@@ -195,6 +197,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   }
   return Object.assign(yield* guarded(client, store), {
     url: options.url,
+    isPooled,
     pipelined: { connections: pipelined, attributes, open }
   })
 })

@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import * as Time from "../process/Time.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
+import { lasting } from "./SqlFailure.ts"
 import { type Store, unaccounted } from "./Store.ts"
 
 /**
@@ -108,7 +109,7 @@ const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table:
 const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effect<unknown, SqlError>>) =>
   sql.withTransaction(
     Effect.all([
-      sql`set local statement_timeout = 0`,
+      lasting(sql),
       sql`set local citus.multi_shard_modify_mode = 'sequential'`,
       sql`set local citus.enable_unsafe_triggers = on`,
       ...statements

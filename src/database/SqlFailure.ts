@@ -106,6 +106,10 @@ export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Eff
     )
   })
 
-/** Runs statements in a transaction, however long each takes: a pool cancels those of requests. */
+/** Lets a transaction last, and each of its statements: a pool limits those of requests, and Postgres 17 and later all. */
+export const lasting = (sql: SqlClient.SqlClient) => sql`
+  select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')`
+
+/** Runs statements in a transaction, however long it takes. */
 export const inLongTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
-  inTransaction(sql, Effect.andThen(sql`set local statement_timeout = 0`, statements))
+  inTransaction(sql, Effect.andThen(lasting(sql), statements))

@@ -3,7 +3,7 @@ import { Duration, Effect } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { RecordStoreDown } from "../api/Errors.ts"
 import type { Database } from "../database/Database.ts"
-import { retryOvertaken } from "../database/SqlFailure.ts"
+import { inTransaction, retryOvertaken } from "../database/SqlFailure.ts"
 
 /** A statement that reads up to `limit` rows of an organization. */
 export interface Query<Row> {
@@ -14,6 +14,8 @@ export interface Query<Row> {
   readonly limit: number
   /** True if the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
+  /** True if Postgres takes it for so costly that it compiles its plan, unless told not to: that takes seconds. */
+  readonly isCostly?: boolean
 }
 
 /** Reads the rows of a query for the organization of the context. */
@@ -24,12 +26,14 @@ const within = Duration.seconds(8)
 /** Runs the statement of a query, or another text for it, with the value of `$1`, in the turn of a fairness key. */
 export const run = <Row extends object>(
   sql: Database,
-  { isPlannedOnce, text, values }: Pick<Query<Row>, "isPlannedOnce" | "text" | "values">,
+  { isCostly = false, isPlannedOnce, text, values }: Pick<Query<Row>, "isCostly" | "isPlannedOnce" | "text" | "values">,
   owner: unknown,
   key: string
 ) => {
   const statement = sql.unsafe<Row>(text, [owner, ...values])
-  const read = retryOvertaken(isPlannedOnce ? statement : statement.unprepared)
+  const planned = isPlannedOnce ? statement : statement.unprepared
+  const isBare = isCostly && sql.isPooled === true
+  const read = retryOvertaken(isBare ? inTransaction(sql, Effect.andThen(sql`set local jit = off`, planned)) : planned)
   return sql.run({ key, within, unavailable: RecordStoreDown.from }, read)
 }
 

@@ -81,7 +81,8 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     if (query.limit <= longestPage && isBeside()) {
       const hash = digestBytes(digest)
       const keyed = { ...query, text: textOf(query) }
-      const early = query.isPlannedOnce ? yield* short<Row & KeyRow>(keyed.text, [hash, ...query.values]) : undefined
+      const isShort = query.isPlannedOnce && !(query.isCostly === true && sql.isPooled === true)
+      const early = isShort ? yield* short<Row & KeyRow>(keyed.text, [hash, ...query.values]) : undefined
       const [row, ...rows] = early ?? (yield* OrganizationReads.run<Row & KeyRow>(sql, keyed, hash, `key ${digest}`))
       yield* note({ organization: yield* organizationOf(keys, digest, row) })
       return rows

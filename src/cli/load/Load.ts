@@ -3,7 +3,7 @@ import { Array, DateTime, Effect, FileSystem, Iterable, Number, Predicate, Schem
 import { Argument, type Command, Flag } from "effect/cli"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { TaskDatabase } from "../../database/Database.ts"
-import { isLost, messageOf } from "../../database/SqlFailure.ts"
+import { inLongTransaction, isLost, messageOf } from "../../database/SqlFailure.ts"
 import { count, counted } from "../../operations/Format.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Operators from "../Operators.ts"
@@ -120,7 +120,6 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   /** Runs statements in a transaction that looks rows up by their keys. */
   const transact = <A, E>(statements: Effect.Effect<A, E>) => {
     const settings = {
-      statement_timeout: "0",
       timezone: timeZone === undefined ? "UTC" : DateTime.zoneToString(timeZone),
       "practice_data.keep_times": String(keepsTimes),
       jit: "off",
@@ -129,7 +128,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       enable_mergejoin: "off"
     }
     const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)`
-    return sql.withTransaction(Effect.andThen(set, statements))
+    return inLongTransaction(sql, Effect.andThen(set, statements))
   }
 
   /** The ids in the files, by table and organization. */

@@ -62,6 +62,10 @@ const connect = Effect.fnUntraced(function* (
 const limits =
   "statement_timeout = '1h'; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '1min'"
 
+// Of Postgres 17 and later.
+const lasting =
+  "select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null"
+
 /** A copy in a schema of a Postgres. */
 export const postgres = (connection: ConnectionOptions, schemaName: string, softDelete: boolean): Target.Target => {
   const name = `${format({ ...connection, user: undefined })}, schema ${schemaName}`
@@ -83,7 +87,7 @@ export const postgres = (connection: ConnectionOptions, schemaName: string, soft
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
-        begin: `begin; set local ${limits}; ${oneAtATime}`,
+        begin: `begin; set local ${limits}; ${lasting}; ${oneAtATime}`,
         empty: "truncate",
         run,
         columnsOf: (table) =>

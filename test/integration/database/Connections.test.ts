@@ -2,9 +2,11 @@
 import { connect as connectTo, createServer } from "node:net"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
+import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { bytesOf } from "../../../src/database/Columns.ts"
 import { inOrder } from "../../../src/database/Database.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
+import { make } from "../../../src/keys/OrganizationReads.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -103,7 +105,7 @@ const pooled = (url: URL, most = Infinity) => {
 }
 
 layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that refuses settings", (it) => {
-  it.effect("statements of a URL with pgbouncer=true work, without any that is prepared by name", () =>
+  it.effect("statements work, none is prepared by name, and one that is costly is not compiled", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const given = yield* pooled(new URL(`${url}?options=-c%20geqo%3Doff&pgbouncer=true`))
@@ -111,6 +113,12 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
       assert.deepInclude(yield* sql`show timezone`, { TimeZone: "UTC" })
       for (const n of [1, 2]) assert.deepStrictEqual(yield* sql`select ${n}::int as n`, [{ n }])
       assert.deepStrictEqual(yield* sql`select name from pg_prepared_statements`, [])
+      const text = "select current_setting('jit') as jit, $1"
+      const read = { text, values: [], columns: ["jit"], limit: 1, isPlannedOnce: true, isCostly: true } as const
+      yield* sql`set jit = on`
+      const rows = yield* Effect.provideService(make(sql)(read), CurrentOrganization, { id: "org_a" })
+      assert.deepInclude(rows[0], { jit: "off" })
+      assert.deepStrictEqual(yield* sql`show jit`, [{ jit: "on" }])
     })
   )
 })
