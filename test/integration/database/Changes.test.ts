@@ -120,6 +120,24 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
+  it.effect("is no UPDATE that changes nothing, also where somebody added a generated column", () =>
+    Effect.gen(function* () {
+      const { insert, organization, sql, told } = yield* reader()
+      yield* Effect.acquireRelease(
+        sql`alter table pets add column shout text generated always as (upper(name)) stored`,
+        () => Effect.orDie(sql`alter table pets drop column shout`)
+      )
+      yield* insert("a")
+      yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
+      assert.deepStrictEqual((yield* told()).changed, ["a Rex"])
+      yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
+      assert.deepStrictEqual((yield* told()).changed, [])
+      assert.deepStrictEqual(yield* sql`select shout from pets where organization_id = ${organization}`, [
+        { shout: "REX" }
+      ])
+    })
+  )
+
   it.effect.each(["origin", "replica"])(
     "is no update of nothing, of a session in the role %s: its row stays as it was",
     (role) =>
