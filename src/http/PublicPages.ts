@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs"
 import { Context, Effect, Function, Layer, Option, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
+import { downgrade } from "../api/openapi/Downgrade.ts"
 import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
 
 interface DemoKey {
@@ -68,7 +69,13 @@ export const landing = (served: Served, operationsUrl?: string) =>
       const shown = Record.values(Record.filter(apis, (_, name) => served[name]))
       const cards = h("ul", { class: "cards" })(
         shown.map(({ about, name, path }) =>
-          card(name, about, ["Documentation", `${path}/docs`], ["OpenAPI document", `${path}/openapi.json`])
+          card(
+            name,
+            about,
+            ["Documentation", `${path}/docs`],
+            ["OpenAPI 3.1", `${path}/openapi.json`],
+            ["OpenAPI 3.0", `${path}/openapi-3.0.json`]
+          )
         ),
         operationsUrl !== undefined && card("Operations", "Requests, deletions, keys.", ["Open", operationsUrl]),
         card("Health", "For probes.", ["Health", "/api/v1/health"], ["Readiness", "/api/v1/health/ready"])
@@ -92,7 +99,7 @@ export const landing = (served: Served, operationsUrl?: string) =>
   )
 
 /** The paths below each API that no operation has. */
-export const documentPaths: ReadonlyArray<string> = ["/openapi.json", "/docs"]
+export const documentPaths: ReadonlyArray<string> = ["/openapi.json", "/openapi-3.0.json", "/docs"]
 
 const inlineScripts = (page: string) =>
   Array.from(page.matchAll(/<script>(.*?)<\/script>/gs), ([, source = ""]) => {
@@ -123,8 +130,17 @@ const scalar = (key: string | undefined) => ({
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
+/** Serves a document, which is made at the first request. */
+const serve = (path: `/${string}`, make: () => object) =>
+  HttpRouter.use(
+    Effect.fnUntraced(function* (router) {
+      const response = yield* Effect.cached(Effect.sync(() => cacheable(HttpServerResponse.jsonUnsafe(make()))))
+      yield* router.add("GET", path, Effect.flatten(response))
+    })
+  )
+
 /**
- * Serves the OpenAPI document of an API, and its documentation, where requests can be sent. The documentation begins with
+ * Serves the OpenAPI documents of an API, and its documentation, where requests can be sent. The documentation begins with
  * a quick start in Markdown, with the first demo key.
  */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
@@ -141,12 +157,10 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
         api.annotate(OpenApi.Description, `${quickStart}\n\n## Introduction\n\n${introduction}`),
         { scalar: scalar(demo?.key) }
       )
-      const openApi = yield* Effect.cached(
-        Effect.sync(() => cacheable(HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-      )
-      return Layer.merge(
+      return Layer.mergeAll(
         Layer.provide(page, protectedPage),
-        HttpRouter.use((router) => router.add("GET", "/openapi.json", Effect.flatten(openApi)))
+        serve("/openapi.json", () => OpenApi.fromApi(api)),
+        serve("/openapi-3.0.json", () => downgrade(OpenApi.fromApi(api)))
       )
     })
   )
