@@ -107,7 +107,7 @@ const addSecret = command("secrets add", Operators.tasks, {
 
 /** The way back to unsigned deliveries. */
 const refusedNote = (organization: string) =>
-  `${organization} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
+  `${organization} has no valid signing secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
 
 const listSecrets = command("secrets list", Operators.tasks, {
   description: "List signing secrets, without their values",
@@ -128,7 +128,7 @@ const revokeSecret = command("secrets revoke", Operators.tasks, {
   flags: { id: idOf("secret") }
 })(function* ({ id }) {
   const revoked = yield* Commands.revokeSecret(id)
-  if (Option.isNone(revoked)) return yield* refused(`No valid secret ${id} to revoke.`)
+  if (Option.isNone(revoked)) return yield* refused(`No valid signing secret ${id} to revoke.`)
   const { left, organization } = revoked.value
   yield* Output.print(`Revoked ${id}${left > 0 ? "" : `. ${refusedNote(organization)}`}`)
 })
@@ -142,7 +142,7 @@ const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
   if (yield* Commands.allowUnsigned(organization)) {
     return yield* Output.print(`${organization} no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set`)
   }
-  return yield* refused(`${organization} has a valid secret, or never had one. Nothing was changed.`)
+  return yield* refused(`${organization} has a valid signing secret, or never had one. Nothing was changed.`)
 })
 
 export const secrets = Command.make("secrets").pipe(

@@ -67,6 +67,8 @@ export class Recent extends Context.Service<Recent>()("practice-data/observabili
     return {
       /** Counts a request: for `RequestObservers`. */
       observe: ({ duration, endpoint, status }: Observed) => {
+        // Probes are no use of the service: they are 503 while it starts.
+        if (endpoint.startsWith("/api/v1/health")) return
         const now = Time.wallOf(clock)
         const start = now - (now % step)
         let slot = recent.at(-1)

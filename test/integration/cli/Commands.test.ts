@@ -31,7 +31,7 @@ const unknownTask = "00000000-0000-5000-8000-000000000000"
 const ofDatabases = ["keys", "secrets", "tasks", "deletions", "audit", "organizations"].map((group) => `${group} list`)
 
 const refusedNote = (owner: string) =>
-  `${owner} has no valid secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${owner}`
+  `${owner} has no valid signing secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${owner}`
 
 /** Commands that are not understood, with a part of the answer. */
 const wrong = [
@@ -218,7 +218,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const [, id = ""] = /^Created (secret_\w+) /.exec((yield* cli("secrets", "add", ...owner)).stderr) ?? []
       const allow = ["secrets", "allow-unsigned", ...owner] as const
       const early = yield* refuses(...allow)
-      assert.strictEqual(early, "org_unsigned has a valid secret, or never had one. Nothing was changed.")
+      assert.strictEqual(early, "org_unsigned has a valid signing secret, or never had one. Nothing was changed.")
       yield* succeeds("secrets", "revoke", id)
       const listed = yield* cli("secrets", "list", ...owner, "--json")
       assert.include(listed.stdout, `"id":"${id}"`)

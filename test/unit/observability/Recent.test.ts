@@ -11,10 +11,11 @@ const observed = (some: Partial<Recent.Observed> = {}): Recent.Observed => ({
   ...some
 })
 
-it.effect("Requests and errors are counted by minute, for an hour", () =>
+it.effect("Requests and errors but those of probes are counted by minute, for an hour", () =>
   Effect.gen(function* () {
     const { lastHour, observe } = yield* Recent.Recent.make
     for (const status of [200, 422, 499, 503]) observe(observed({ status }))
+    observe(observed({ endpoint: "/api/v1/health/ready", status: 503 }))
     const [first] = yield* lastHour
     assert.deepInclude(first, { start: 0, requests: 4, clientErrors: 2, serverErrors: 1 })
     for (let minute = 1; minute <= 90; minute++) {
