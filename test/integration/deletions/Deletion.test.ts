@@ -1,6 +1,6 @@
 /** The invoices and lines that deletions delete: which ones, when, together, and in one transaction with their tasks. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Array, DateTime, Effect, Layer, Record, Schema } from "effect"
+import { Arbitrary, Array, Context, DateTime, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
@@ -97,7 +97,13 @@ const someTasks = Arbitrary.array(
   { minLength: 2, maxLength: 6 }
 )
 
-layer(TestDatabase.layerDatabases, onDatabase)("a deletion", (it) => {
+/** A publication of all tables refuses an UPDATE and a DELETE of any that has no key. */
+const published = Layer.tap(
+  TestDatabase.layerDatabases,
+  (context) => Context.get(context, TestDatabase).sql`create publication everything for all tables`
+)
+
+layer(published, onDatabase)("a deletion", (it) => {
   for (const { scheduler, store } of postgres)
     it.effect.prop(
       `deletes invoices with all their lines, and lines alone, where the items match, of its organization alone, and counts the others by reason, whatever runs beside it (${store})`,
