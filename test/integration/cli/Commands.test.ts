@@ -200,7 +200,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         assert.notInclude(listed, secret)
         assert.strictEqual(yield* succeeds(group, "revoke", id), `Revoked ${id}${left}\n`)
         const again = yield* refuses(group, "revoke", id)
-        assert.strictEqual(again, `No valid ${kind} ${id} to revoke.`)
+        const name = kind === "secret" ? "signing secret" : kind
+        assert.strictEqual(again, `No valid ${name} ${id} to revoke.`)
 
         const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
         const object = yield* parse(stdout)
