@@ -261,7 +261,7 @@ export const counts = (sql: Database) =>
       ) open
       cross join (
         select count(*)::integer as dead from (
-          select from deletion_tasks where state = 'dead'
+          select 1 from deletion_tasks where state = 'dead'
           order by finished_at, organization_id, id limit ${sql.literal(`${mostCounted + 1}`)}
         ) first
       ) dead

@@ -28,7 +28,6 @@ interface Batch {
 const Note = Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String })
 const notes = rowsOf(Note)
 const tasks = rowsOf(TaskId)
-const looks = rowsOf(Schema.Struct({ until: Schema.String, isNeeded: Schema.Boolean }))
 
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
@@ -182,18 +181,16 @@ export const make = Effect.gen(function* () {
 
   const step = Effect.gen(function* () {
     const { batches, open: before, read } = yield* Ref.get(state)
-    const [look] = yield* inTime(
-      looks(sql`select pg_current_snapshot()::text as until, exists (select 1 from deletions_unsettled) as "isNeeded"`)
-    )
-    if (look === undefined || !look.isNeeded) {
+    const noted = yield* inTime(sql`select 1 from deletions_unsettled limit 1`)
+    if (noted.length === 0) {
       yield* Ref.set(state, idle)
       return
     }
-    const { until } = look
     // Of another cluster, before a restore; or of another server, which has no number of this one.
     yield* inTime(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
+    const [until = ""] = yield* inTime(textsOf(sql`select pg_current_snapshot()::text as text`))
     // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))

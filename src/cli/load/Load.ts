@@ -121,14 +121,16 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   const transact = <A, E>(statements: Effect.Effect<A, E>) => {
     const settings = {
       timezone: timeZone === undefined ? "UTC" : DateTime.zoneToString(timeZone),
-      "practice_data.keep_times": String(keepsTimes),
+      // Citus passes `set local` on to the servers of the rows, and no `set_config`.
+      "citus.propagate_set_commands": "local",
       jit: "off",
       enable_seqscan: "off",
       enable_hashjoin: "off",
       enable_mergejoin: "off"
     }
     const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)`
-    return inLongTransaction(sql, Effect.andThen(set, statements))
+    const keep = sql.literal(`set local practice_data.keep_times = ${keepsTimes}`)
+    return inLongTransaction(sql, Effect.andThen(Effect.andThen(set, sql`${keep}`), statements))
   }
 
   /** The ids in the files, by table and organization. */

@@ -120,11 +120,12 @@ export const served = Effect.fnUntraced(function* (sql: Database) {
   const [{ tasks } = { tasks: 0 }] = yield* rowsOf(Schema.Struct({ tasks: Schema.Int }))(sql`
     select count(*)::integer as tasks
     from (
-      select distinct organization_id, task_id from deletions_unsettled where since < now() - interval '1 minute' limit 1000
-    ) n
-    cross join lateral (
-      select from deletion_work w where w.organization_id = n.organization_id and w.task_id = n.task_id limit 1
-    ) w`)
+      select distinct w.organization_id, w.task_id
+      from (
+        select distinct organization_id, task_id from deletions_unsettled where since < now() - interval '1 minute' limit 1000
+      ) n
+      join deletion_work w on w.organization_id = n.organization_id and w.task_id = n.task_id
+    ) left_over`)
   if (tasks === 0) return [ok("Each deletion is applied.")]
   return [
     fail(
