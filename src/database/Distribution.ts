@@ -84,7 +84,7 @@ const anchor = "organizations"
 /**
  * Settings of each server's sessions. Rows are read in the order of an index, and never gathered and sorted: the settings
  * of the service's own sessions do not reach those between the servers. No delivery may be lost in a crash, which a trigger
- * sees to elsewhere. The remaining triggers change nothing but their row, and Citus allows those only with the last setting.
+ * sees to elsewhere. With the last one, a trigger on a shard reads and writes the shards of its organization.
  */
 export const settings = {
   enable_bitmapscan: "off",
@@ -98,7 +98,7 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
   message: Schema.String
 }) {}
 
-/** Drops the triggers of a table, which must not read or write another table there, but for the one that renders records. */
+/** Drops the triggers of a table but the one that renders records: those of the order of changes, which has no place there. */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
   const triggers = yield* textsOf(sql`
     select tgname as text from pg_trigger

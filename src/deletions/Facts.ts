@@ -112,7 +112,7 @@ export const countUndoable = Effect.fnUntraced(function* (target: Target) {
 export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
   const sql = yield* TaskDatabase
   const undone = yield* textsOf(sql`
-    update deletions d set undone_at = clock_timestamp() where ${isTarget(sql, target)} returning d.task_id as text`)
+    update deletions d set undone_at = now() where ${isTarget(sql, target)} returning d.task_id as text`)
   const { organization } = target
   yield* Effect.forEach(new Set(undone), (taskId) => unsettle(sql, { organization, taskId }), { discard: true })
   return undone.length
