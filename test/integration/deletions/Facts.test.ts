@@ -20,7 +20,7 @@ import {
   suite
 } from "../../support/deletions/support.ts"
 import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
-import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { isDistributed, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Settles what is left to be settled. */
 const settled = Effect.gen(function* () {
@@ -216,6 +216,8 @@ suite("deletions beside each other:", postgres, {
   }),
   "triggers that were disabled are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(
     function* () {
+      // Several servers have no order of changes to begin anew.
+      if (isDistributed()) return
       for (const given of [invoice, fits]) {
         const sql = yield* Loaders.begin()
         yield* deleted("deletion", given)
@@ -372,7 +374,7 @@ suite("facts", postgres, {
           Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
         )
         yield* settled
-        const own = sql`select verdict from deletions d join deletion_tasks t on t.id = d.task_id`
+        const own = sql`select verdict from deletions d join deletion_tasks t using (organization_id) where t.id = d.task_id`
         assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
       }
     }
