@@ -294,7 +294,7 @@ suite("deletions beside each other:", postgres, {
     yield* steps(3)
     assert.isTrue((yield* Loaders.rows).get("n")?.is_deleted)
     const left = sql<{ key: string }>`
-      select distinct t.idempotency_key as key from deletion_tasks t join deletions_unsettled u on u.task_id = t.id`
+      select distinct t.idempotency_key as key from deletion_tasks t join deletions_unsettled u using (organization_id) where u.task_id = t.id`
     assert.deepStrictEqual(yield* left, [{ key: "x" }])
     yield* sql`drop function refuse cascade`
     yield* steps(3)
