@@ -5,7 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Loop from "../process/Loop.ts"
-import { note } from "../process/Printed.ts"
+import { step } from "../process/Printed.ts"
 import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
@@ -38,8 +38,8 @@ const embedded = (settings: DatabaseSettings, { fill }: LayerOptions) =>
     Effect.gen(function* () {
       const sql = yield* Embedded.connect(settings.dataDir)
       const isMigrating = Option.getOrElse(settings.migrate, () => true)
-      if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("The tables are made")
-      if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("The demo data is loaded")
+      if (isMigrating) yield* step("2 of 3: the tables", migrate(sql), (applied) => applied.length > 0)
+      if (yield* isMigrated(sql)) yield* step("3 of 3: the demo data", fill(sql), (isFilled) => isFilled)
       return Database.layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))

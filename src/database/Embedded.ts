@@ -12,7 +12,7 @@ import { Cause, Effect, FileSystem, Option } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import { takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
-import { note } from "../process/Printed.ts"
+import { note, step } from "../process/Printed.ts"
 import * as Columns from "./Columns.ts"
 import { EmbeddedDatabaseError, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
@@ -112,9 +112,8 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
   yield* Effect.ignore(fs.chmod(cluster, 0o700))
   const opening = Effect.catchTag(openPglite(cluster), "UnknownError", ({ cause }) => unusable(folder, isMade, cause))
   if (!isMade) {
-    yield* note(`Making the database, which takes about 10 seconds: ${cluster}`)
-    const made = yield* opening
-    yield* note("The database is made")
+    yield* note(`Making a database with demo data, which takes about 10 seconds: ${cluster}`)
+    const made = yield* step("1 of 3: Postgres", opening, () => true)
     yield* fs.writeFileString(marker, "The cluster beside this file is whole.\n")
     return made
   }

@@ -1,5 +1,5 @@
 /** Printed lines. Text from elsewhere is escaped, so that it is never a command to the terminal. */
-import { Console, Effect, Logger } from "effect"
+import { Console, Duration, Effect, Logger } from "effect"
 
 // Controls, lone surrogates, line ends, changes of direction, and what has no width. Emoji need their joiners.
 const hidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}\u200b\u2060\ufeff]/gu
@@ -22,6 +22,26 @@ export const written = Effect.callback<void>((resume) => {
 
 /** Prints a line, or several, to standard error. */
 export const note = (text: string | ReadonlyArray<string>) => Console.error([text].flat().map(printable).join("\n"))
+
+/**
+ * Runs a step that a person waits for. Prints to standard error how long it has taken: every ten seconds, and at its end,
+ * unless its result says that nothing had to be done.
+ */
+export const step = Effect.fnUntraced(function* <A, E, R>(
+  name: string,
+  effect: Effect.Effect<A, E, R>,
+  isNeeded: (result: A) => boolean
+) {
+  const waiting = Effect.gen(function* () {
+    for (let passed = 10; ; passed += 10) {
+      yield* Effect.sleep("10 seconds")
+      yield* note(`${name}, ${passed} s so far`)
+    }
+  })
+  const [elapsed, result] = yield* Effect.timed(Effect.raceFirst(effect, waiting))
+  if (isNeeded(result)) yield* note(`${name}, ${Math.round(Duration.toSeconds(elapsed))} s`)
+  return result
+})
 
 export const layerLogger = Logger.layer([
   Logger.make((options) => options.fiber.getRef(Console.Console).error(printable(Logger.formatLogFmt.log(options))))
