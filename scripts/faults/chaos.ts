@@ -1,7 +1,7 @@
 /** Processes that are started again whenever they end, and what befalls them and their Postgres. */
 import { type Array, Effect, Random } from "effect"
 import type * as Process from "../../test/support/Process.ts"
-import * as Ledger from "../../test/support/Ledger.ts"
+import * as Ledger from "../../test/system/deletions/Ledger.ts"
 import type * as Program from "../../test/support/Program.ts"
 import type { Power } from "./Ground.ts"
 

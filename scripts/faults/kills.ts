@@ -5,7 +5,7 @@
 import { Array, Data, Duration, Effect, Fiber, Random, Record, Schedule, Schema } from "effect"
 import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
 import * as Client from "../../test/support/Client.ts"
-import * as Ledger from "../../test/support/Ledger.ts"
+import * as Ledger from "../../test/system/deletions/Ledger.ts"
 import { freePort } from "../../test/support/LocalPostgres.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
 import type { Ground } from "./Ground.ts"

@@ -7,7 +7,7 @@ import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { locked } from "../../../src/deletions/Run.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
-import * as Loaders from "../../support/deletions/loaders.ts"
+import * as Loaders from "./loaders.ts"
 import {
   atLength,
   claimsOf,

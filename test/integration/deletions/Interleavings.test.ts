@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { locked } from "../../../src/deletions/Run.ts"
-import * as Loaders from "../../support/deletions/loaders.ts"
+import * as Loaders from "./loaders.ts"
 import {
   claimOne,
   delay,

@@ -1,6 +1,6 @@
 /** What a search returns by the contract, worked out from the rows: nothing of how the stores read. */
-import { resources } from "../../support/contract/Contract.ts"
-import type { Filter } from "../../support/contract/Resource.ts"
+import { resources } from "../../contract/Contract.ts"
+import type { Filter } from "../../contract/Resource.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/database/Columns.ts"
 import type { Row } from "../../../src/records/Rows.ts"

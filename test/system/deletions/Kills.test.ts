@@ -6,9 +6,9 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as Gate from "../../support/Gate.ts"
+import * as Gate from "./Gate.ts"
 import { inTime } from "../../support/inTime.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "./Ledger.ts"
 import * as Program from "../../support/Program.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"

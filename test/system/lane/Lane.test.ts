@@ -9,18 +9,8 @@ import { keyHashOf } from "../../support/keys.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long, tries } from "../../support/tries.ts"
-import {
-  agree,
-  counts,
-  cursorOf,
-  each,
-  exchange,
-  logged,
-  type Sent,
-  statements,
-  TwoWays
-} from "../../support/TwoWays.ts"
-import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "../../support/wire.ts"
+import { agree, counts, cursorOf, each, exchange, logged, type Sent, statements, TwoWays } from "./TwoWays.ts"
+import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "./wire.ts"
 
 /** What a client sends, for an error. */
 const shown = ({ pieces }: Sent) => pieces.join("|").slice(0, 3000)

@@ -11,8 +11,8 @@ import { inTime } from "../../support/inTime.ts"
 import { options } from "../../support/Service.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
-import { agree, each, exchange, start, type Ways } from "../../support/TwoWays.ts"
-import { header, requestTo, textOf } from "../../support/wire.ts"
+import { agree, each, exchange, start, type Ways } from "./TwoWays.ts"
+import { header, requestTo, textOf } from "./wire.ts"
 
 const make = Effect.gen(function* () {
   const { proxy, url } = yield* TcpProxy.through((yield* newLogin("api")).url)

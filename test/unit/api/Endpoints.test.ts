@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
+import { type Endpoint, endpoints } from "../../contract/Contract.ts"
 import { expectAnswer, InProcess, organization, send } from "../../support/inProcess.ts"
 
 const has = (...names: ReadonlyArray<string>) =>

@@ -2,8 +2,8 @@
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate, Record } from "effect"
-import { resourceOf } from "../../../support/contract/Contract.ts"
-import type { FieldType } from "../../../support/contract/Resource.ts"
+import { resourceOf } from "../../../contract/Contract.ts"
+import type { FieldType } from "../../../contract/Resource.ts"
 
 /** The JSON of each record, by its id. */
 export type Rows = ReadonlyMap<string, string>

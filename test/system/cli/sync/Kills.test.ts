@@ -8,7 +8,7 @@
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Random } from "effect"
-import { resources } from "../../../support/contract/Contract.ts"
+import { resources } from "../../../contract/Contract.ts"
 import { options } from "../../../support/Service.ts"
 import { runWith, start } from "../../../support/cli.ts"
 import { eventually } from "../../../support/eventually.ts"

@@ -4,9 +4,9 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Record } from "effect"
-import { eventually } from "./eventually.ts"
-import type * as Process from "./Process.ts"
-import * as Program from "./Program.ts"
+import { eventually } from "../../support/eventually.ts"
+import type * as Process from "../../support/Process.ts"
+import * as Program from "../../support/Program.ts"
 
 export const organization = "org_faults"
 

@@ -4,7 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import { openTransaction, waiting } from "./deletions/sessions.ts"
+import { openTransaction, waiting } from "../../support/deletions/sessions.ts"
 
 /** Where a gate can be: at the end of the statement that claims a task, or halfway through a deletion. */
 const gates = {

@@ -1,9 +1,9 @@
 /** Generated requests to the endpoints of records as bytes on a connection: well-formed, odd and hostile ones. */
 import { Arbitrary, Array, Schema } from "effect"
-import { integer, oneOf } from "./arbitraries.ts"
-import { keys } from "./Client.ts"
-import { type Endpoint, endpoints, recordEndpoints } from "./contract/Contract.ts"
-import { demo } from "./inProcess.ts"
+import { integer, oneOf } from "../../support/arbitraries.ts"
+import { keys } from "../../support/Client.ts"
+import { type Endpoint, endpoints, recordEndpoints } from "../../contract/Contract.ts"
+import { demo } from "../../support/inProcess.ts"
 import type { Sent } from "./TwoWays.ts"
 
 const literal = (...values: ReadonlyArray<string>) => Arbitrary.schema(Schema.Literals(values))

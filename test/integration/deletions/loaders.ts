@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { codeOf } from "../../../src/database/SqlFailure.ts"
-import { clientOf, TestDatabase } from "../TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The invoice `x` of the client `k`, and its line `x1`: what a loader writes of each. */
 export const tables = {

@@ -3,13 +3,13 @@ import { randomUUID } from "node:crypto"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert } from "@effect/vitest"
 import { Array, Context, Effect, Layer, Schema } from "effect"
-import * as Client from "./Client.ts"
-import { eventually } from "./eventually.ts"
-import { samplesOf } from "./metrics.ts"
-import type * as Process from "./Process.ts"
-import * as Program from "./Program.ts"
-import * as Raw from "./Raw.ts"
-import { TestDatabase } from "./TestDatabase.ts"
+import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import { samplesOf } from "../../support/metrics.ts"
+import type * as Process from "../../support/Process.ts"
+import * as Program from "../../support/Program.ts"
+import * as Raw from "../../support/Raw.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
@@ -42,7 +42,7 @@ export const start = (environment: Process.Environment) =>
 export type Ways = Effect.Success<ReturnType<typeof start>>
 
 /** Both over the demo data, for the tests of a file. */
-export class TwoWays extends Context.Service<TwoWays, Ways>()("practice-data/test/support/TwoWays") {
+export class TwoWays extends Context.Service<TwoWays, Ways>()("practice-data/test/system/lane/TwoWays") {
   static readonly layer = Layer.effect(
     TwoWays,
     Effect.flatMap(TestDatabase, ({ url }) => start({ DATABASE_URL: url }))
