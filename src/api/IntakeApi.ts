@@ -1,7 +1,8 @@
-/** The contract of version 1: the intake of invoice deletions, and the health of the service. */
+/** The contract of the intake of invoice deletions, version 1. */
 import { Context, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "./Authorization.ts"
+import { OperationsApi } from "./HealthApi.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import * as Errors from "./Errors.ts"
@@ -58,9 +59,10 @@ curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: applic
 In JavaScript, \`new Webhook(secret).sign(id, new Date(), body)\` of \`standardwebhooks\` makes the signature.
 `.trim()
 
-const isNotBlank = Schema.makeFilter((text: string) => text.trim() !== "", { fault: faults.stringTooShort })
-
-const ownId = (description: string, example: string) => Filter.Text(description, example).check(isNotBlank)
+const ownId = (description: string, example: string) =>
+  Filter.Text(description, example).check(
+    Schema.makeFilter((text) => text.trim() !== "", { fault: faults.stringTooShort })
+  )
 
 // The contract does not say that these are required, and a refused delivery is a deletion that does not happen.
 const otherId = (description: string, example: string) => Schema.optionalKey(Schema.NullOr(ownId(description, example)))
@@ -90,9 +92,9 @@ export const InvoiceDeletions = Schema.Struct({
   .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
     Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => {
-      const count = invoices.length + invoice_lines.length
-      if (count === 0) return refuse(faults.noItems)
-      return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
+      const all = invoices.length + invoice_lines.length
+      if (all === 0) return refuse(faults.noItems)
+      return all > maximumItems ? refuse(tooLong(maximumItems, all)) : undefined
     })
   )
   .annotate({ identifier: "InvoiceDeletions" })
@@ -104,7 +106,7 @@ const visible = /^[\x20-\x7e]+$/
 const header = (description: string, example: string, maxLength: number) =>
   Schema.String.annotate({ description, examples: [example] }).check(
     Schema.isNonEmpty({ fault: faults.stringTooShort }).abort(),
-    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength), toJsonSchema: () => ({ maxLength }) }).abort(),
+    Schema.isMaxLength(maxLength, { fault: stringTooLong(maxLength) }).abort(),
     Schema.isPattern(visible, {
       fault: patternMismatch(visible.source),
       toJsonSchema: () => ({ pattern: visible.source })
@@ -179,10 +181,7 @@ export class Sender extends Context.Service<Sender, { readonly verification: "pa
   "practice-data/api/IntakeApi/Sender"
 ) {}
 
-/**
- * Refuses a delivery with invalid headers, or without a required signature (Standard Webhooks). An organization without
- * a signing secret need not sign, unless the service requires it of all.
- */
+/** Refuses a delivery with invalid headers, or without a signature where its organization or the service requires one. */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/api/IntakeApi/SignedDelivery",
   { error: [...Errors.responses(Errors.Unauthorized), Errors.responseInvalid] }
@@ -247,60 +246,6 @@ export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
   .annotateMerge(
     documentation({ title: "Invoice deletion intake", version: "1.0", description: introduction, url: "/api/v1" })
   ) {}
-
-const Check = Schema.Struct({
-  status: Schema.Literals(["pass", "warn"]),
-  output: Schema.optionalKey(Schema.String)
-}).annotate({ identifier: "HealthCheck", description: "The state of a dependency of the service." })
-
-export const Health = Schema.Struct({
-  status: Schema.Literals(["pass", "warn"]).annotate({ description: "`warn` if a check does not pass." }),
-  version: Schema.String.annotate({ description: "Version of the service." }),
-  checks: Schema.Record(Schema.String, Check).annotate({ description: "The dependencies of the service, by name." })
-}).annotate({ identifier: "Health" })
-export type Health = typeof Health.Type
-
-export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
-
-class HealthApi extends HttpApiGroup.make("health")
-  .annotateMerge(OpenApi.annotations({ description: "The health and the readiness of the service." }))
-  .add(
-    HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
-      annotations({
-        operation: ["health", "check"],
-        summary: "Health",
-        description:
-          "200 within half a second while the process serves requests. `warn` if a check does not pass; its `output` is the reason.",
-        statuses: {
-          200: {
-            description: "The process serves requests.",
-            example: {
-              status: "warn",
-              version: "0.1.0",
-              checks: { processor: { status: "warn", output: "Cannot be reached" } }
-            }
-          }
-        }
-      })
-    ),
-    HttpApiEndpoint.get("ready", "/health/ready", {
-      success: [Readiness, Readiness.pipe(HttpApiSchema.status(503))]
-    }).annotateMerge(
-      annotations({
-        operation: ["health", "ready"],
-        summary: "Readiness",
-        description:
-          "200 if the process accepts requests. 503 until its databases are migrated and grant it access, and during shutdown.",
-        statuses: {
-          200: { description: "Send requests here.", example: { ready: true } },
-          503: { description: "Send no requests here.", example: { ready: false } }
-        }
-      })
-    )
-  ) {}
-
-/** The endpoints that every process serves beside its roles, relative to `/api/v1`. */
-export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}
 
 /** All of `/api/v1`. */
 export const VersionOneApi = IntakeApi.addHttpApi(OperationsApi)

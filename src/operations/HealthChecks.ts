@@ -3,7 +3,7 @@ import { Context, Duration, Effect, identity, Layer, Option, Schema, String } fr
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
-import { type Health, OperationsApi } from "../api/IntakeApi.ts"
+import { type Health, OperationsApi } from "../api/HealthApi.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { missing } from "../database/Migrations.ts"

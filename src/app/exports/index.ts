@@ -10,17 +10,15 @@ export const Client = { layerKey }
 export { DataApi } from "../../api/DataApi.ts"
 export { DeletionTask } from "../../api/DeletionTasks.ts"
 export * as Errors from "../../api/Errors.ts"
+export { Health, OperationsApi, Readiness } from "../../api/HealthApi.ts"
 export {
   DeletedInvoice,
   DeletedInvoiceLine,
   DeliveryHeaders,
   DeliveryReceipt,
-  Health,
   IntakeApi,
   IntakeUnavailable,
   InvoiceDeletions,
-  OperationsApi,
-  Readiness,
   VersionOneApi
 } from "../../api/IntakeApi.ts"
 export type { PspObject } from "../../api/Psp.ts"

@@ -1,6 +1,6 @@
 /** `/ops`: the state of the service now, its requests in the last hour, and its dependencies. */
 import { Effect, Result } from "effect"
-import type { Health } from "../../api/IntakeApi.ts"
+import type { Health } from "../../api/HealthApi.ts"
 import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"

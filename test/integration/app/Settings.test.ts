@@ -2,7 +2,7 @@
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
-import { Health } from "../../../src/api/IntakeApi.ts"
+import { Health } from "../../../src/api/HealthApi.ts"
 import * as App from "../../../src/app/App.ts"
 import { textsOf } from "../../../src/database/Columns.ts"
 import { path as intake } from "../../support/deletions/intake.ts"

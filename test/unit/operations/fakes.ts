@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, Record, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import type { Health } from "../../../src/api/IntakeApi.ts"
+import type { Health } from "../../../src/api/HealthApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
 import type { Fact } from "../../../src/deletions/Facts.ts"
