@@ -60,7 +60,7 @@ layer(TestDatabase.layerDemo, options)("A start", (it) => {
     })
   )
 
-  it.effect("with ROLES=intake,worker serves no records, and obeys REQUIRE_SIGNATURES and TASK_RETENTION", () =>
+  it.effect("with ROLES=intake,worker serves no records, obeys REQUIRE_SIGNATURES and TASK_RETENTION", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const kept = sql`select 1 from deletion_tasks where payload is not null`

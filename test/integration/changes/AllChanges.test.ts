@@ -88,28 +88,26 @@ const isValid = (is: boolean) =>
   `update pg_index set indisvalid = ${is} where indexrelid = 'charge_refunds_changes'::regclass`
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all resources", (it) => {
-  it.effect(
-    "are every record first, then what is written, removed and written again, in the order of transactions",
-    () =>
-      Effect.gen(function* () {
-        const { read, run, sql } = yield* reader
-        yield* run(`${invoice("a")}; ${line("a1")}; ${line("a2")}`)
-        yield* run("insert into pets (organization_id, id) values ($, 'old')")
-        yield* run("delete from pets where organization_id = $")
-        yield* settled(sql)
-        assert.deepStrictEqual(yield* read(), {
-          seen: ["invoices a", "invoice-lines a1", "invoice-lines a2"],
-          hasMore: false,
-          isConsistent: true
-        })
-        yield* run(line("a3"))
-        yield* run("delete from invoice_lines where organization_id = $ and id in ('a1', 'a2')")
-        yield* run(line("a2"))
-        yield* run("update invoices set status = 'paid' where organization_id = $")
-        const { seen } = yield* read()
-        assert.deepStrictEqual(seen, ["invoice-lines a3", "invoice-lines -a1", "invoice-lines a2", "invoices a"])
-        assert.deepInclude(yield* read(), { seen: [], hasMore: false, isConsistent: true })
+  it.effect("are every record first, then each write and removal in the order of transactions", () =>
+    Effect.gen(function* () {
+      const { read, run, sql } = yield* reader
+      yield* run(`${invoice("a")}; ${line("a1")}; ${line("a2")}`)
+      yield* run("insert into pets (organization_id, id) values ($, 'old')")
+      yield* run("delete from pets where organization_id = $")
+      yield* settled(sql)
+      assert.deepStrictEqual(yield* read(), {
+        seen: ["invoices a", "invoice-lines a1", "invoice-lines a2"],
+        hasMore: false,
+        isConsistent: true
       })
+      yield* run(line("a3"))
+      yield* run("delete from invoice_lines where organization_id = $ and id in ('a1', 'a2')")
+      yield* run(line("a2"))
+      yield* run("update invoices set status = 'paid' where organization_id = $")
+      const { seen } = yield* read()
+      assert.deepStrictEqual(seen, ["invoice-lines a3", "invoice-lines -a1", "invoice-lines a2", "invoices a"])
+      assert.deepInclude(yield* read(), { seen: [], hasMore: false, isConsistent: true })
+    })
   )
 
   it.effect("are not held back by an open transaction, whose own come once it ends", () =>
@@ -236,7 +234,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
   )
 
   it.effect(
-    "lose nothing over HTTP, on Postgres that crashes and fails over, a replica of it, and the embedded database",
+    "lose nothing over HTTP, on a Postgres that crashes, a replica, and the embedded database",
     () =>
       Effect.gen(function* () {
         const stands = [yield* PostgresStand.make(undefined)]

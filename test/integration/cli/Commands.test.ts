@@ -64,7 +64,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("`tasks show` prints a task and its outcome, by its id or the Idempotency-Key of its delivery", () =>
+  it.effect("`tasks show` prints a task and its outcome, by its id or its Idempotency-Key", () =>
     Effect.gen(function* () {
       const { completed } = yield* Tasks
       const shown = yield* succeeds("tasks", "show", completed)
@@ -126,7 +126,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     }).pipe(inTurn)
   )
 
-  it.effect("`deletions` finds an id, shows the items of a task, and undoes an item, or a task with --yes", () =>
+  it.effect("`deletions` finds an id, shows a task's items, and undoes an item, or a task with --yes", () =>
     Effect.gen(function* () {
       const { completed, dead } = yield* Tasks
       const list = ["deletions", "list", "--organization", "org_a", "--id"]

@@ -52,7 +52,7 @@ const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
   it.effect.each(resources.map(({ orderedBy, table }) => [table, orderedBy] as const))(
-    "of %s: an INSERT, COPY or UPDATE has a new position, and its time in %s, whatever the writer gives; a DELETE leaves a removal",
+    "of %s: a write has a new position, and its time in %s; a DELETE leaves a removal",
     ([table, time]) =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
@@ -390,7 +390,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
-  it.effect("have one of each run, of which readers use the last, and keep those of a thousand runs before", () =>
+  it.effect("have one of each run, of which readers use the last; those of a thousand runs are kept", () =>
     Effect.gen(function* () {
       const { insert, sql } = yield* reader()
       const tokens = Effect.map(marks, (found) => found.map(({ token }) => token))

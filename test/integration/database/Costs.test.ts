@@ -104,7 +104,7 @@ const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) =>
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   const tables = resources.map(({ table }) => table)
 
-  it.effect("every index orders text by its bytes, and leads with the organization, but for that of key hashes", () =>
+  it.effect("each index orders text by bytes, and all but that of key hashes lead with the organization", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const others = yield* sql`

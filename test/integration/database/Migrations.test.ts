@@ -22,7 +22,7 @@ const table = (name: string) => script(`create table ${name} ()`)
 const unmigrated = "The database is not migrated. Run: npm run cli -- migrate"
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true })("migrations", (it) => {
-  it.effect("that are not recorded are missing, apply once, and are not required of a role that sees none", () =>
+  it.effect("that are not recorded are missing, apply once, and a role that sees none needs none", () =>
     Effect.gen(function* () {
       const sql = yield* empty
       assert.deepStrictEqual(yield* missing(sql), { isEmpty: true, names: files })
@@ -103,7 +103,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("apply once when several processes migrate two databases of a server, which share the roles, at once", () =>
+  it.effect("apply once when several processes migrate two databases of a server at once", () =>
     Effect.gen(function* () {
       const urls = [yield* emptyDatabase, yield* emptyDatabase]
       const clients = yield* Effect.forEach([...urls, ...urls], (url) => clientOf(url))

@@ -96,7 +96,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
     })
   )
 
-  it.effect("a writer's records are read by the data API, which alone records the day on which a key was used", () =>
+  it.effect("the data API reads a writer's records, and alone records the day of a key's use", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const [api, writer] = [yield* loginOf("api"), yield* loginOf("writer")]
@@ -154,12 +154,10 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a function of the schema", (it) => {
-  it.effect(
-    "has a search path of its own, or looks up its names when it is made; only the owner calls its procedures",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const found = yield* sql`
+  it.effect("finds its names whatever the search path is; only the owner calls its procedures", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const found = yield* sql`
         select proname from pg_proc
         where pronamespace = current_schema()::regnamespace and case prokind
           when 'p' then has_function_privilege('public', oid, 'EXECUTE')
@@ -168,7 +166,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function of the sche
             and (prosecdef or proname not in ('deletion_settings', 'mark_rows', 'hold_deletion', 'remember_deletions',
               'mark_held', 'finish_deletion', 'end_deletion', 'run_deletion'))
         end`
-        assert.deepStrictEqual(found, [])
-      })
+      assert.deepStrictEqual(found, [])
+    })
   )
 })

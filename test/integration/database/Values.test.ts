@@ -237,7 +237,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  it.effect("microseconds are cut off in what is shown, while filters and the order look at what is stored", () =>
+  it.effect("microseconds are not shown, while filters and the order look at what is stored", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`truncate charges`

@@ -127,41 +127,37 @@ suite("a deletion that came before its record is judged once, when it comes:", p
 })
 
 suite("deletions beside each other:", postgres, {
-  "rows of a transaction that began to write before its organization had facts are marked once it ends": Effect.gen(
-    function* () {
-      yield* Loaders.begin({ invoices: "other" })
-      const write = yield* Loaders.session
-      yield* write("begin")
-      yield* write("insert into invoices (organization_id, id) values ('org_a', 'first')")
-      yield* deleted("deletion", invoice)
-      const { step } = yield* settler
-      yield* step
-      yield* Effect.forEach(insertX, write)
-      yield* write("commit")
-      yield* settled
-      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
-    }
-  ),
-  "a row that a loader holds keeps its task alone, and neither a worker nor a sweep waits for it": Effect.gen(
-    function* () {
-      yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
-      const loader = yield* elsewhere
-      const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
-      const [first, second] = yield* Effect.forEach(yield* claimsOf("x", "y"), runOne)
-      assert.deepStrictEqual([first, second === locked], [locked, false])
-      const { steps } = yield* settler
-      yield* steps(3)
-      const rows = yield* Loaders.rows
-      assert.deepStrictEqual(
-        ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted),
-        [true, true, false, true]
-      )
-      yield* held.commit
-      yield* steps(3)
-      assert.isTrue((yield* Loaders.rows).get("x1")?.is_deleted)
-      assert.strictEqual(yield* unsettled, 0)
-    }
-  ),
+  "rows of a transaction that is older than all facts are marked once it ends": Effect.gen(function* () {
+    yield* Loaders.begin({ invoices: "other" })
+    const write = yield* Loaders.session
+    yield* write("begin")
+    yield* write("insert into invoices (organization_id, id) values ('org_a', 'first')")
+    yield* deleted("deletion", invoice)
+    const { step } = yield* settler
+    yield* step
+    yield* Effect.forEach(insertX, write)
+    yield* write("commit")
+    yield* settled
+    assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+  }),
+  "a row that a loader holds keeps its task alone, and nobody waits for it": Effect.gen(function* () {
+    yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
+    const loader = yield* elsewhere
+    const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
+    const [first, second] = yield* Effect.forEach(yield* claimsOf("x", "y"), runOne)
+    assert.deepStrictEqual([first, second === locked], [locked, false])
+    const { steps } = yield* settler
+    yield* steps(3)
+    const rows = yield* Loaders.rows
+    assert.deepStrictEqual(
+      ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted),
+      [true, true, false, true]
+    )
+    yield* held.commit
+    yield* steps(3)
+    assert.isTrue((yield* Loaders.rows).get("x1")?.is_deleted)
+    assert.strictEqual(yield* unsettled, 0)
+  }),
   "no line is marked before its invoice: both have the time of one task": Effect.gen(function* () {
     const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
     const loader = yield* elsewhere
@@ -214,29 +210,23 @@ suite("deletions beside each other:", postgres, {
     assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
     assert.strictEqual(yield* unsettled, 0)
   }),
-  "triggers that were disabled are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(
-    function* () {
-      // Several servers have no order of changes to begin anew.
-      if (isDistributed()) return
-      for (const given of [invoice, fits]) {
-        const sql = yield* Loaders.begin()
-        yield* deleted("deletion", given)
-        yield* settled
-        yield* sql`alter table invoices disable trigger all`
-        yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
+  "disabled triggers are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(function* () {
+    // Several servers have no order of changes to begin anew.
+    if (isDistributed()) return
+    for (const given of [invoice, fits]) {
+      const sql = yield* Loaders.begin()
+      yield* deleted("deletion", given)
+      yield* settled
+      yield* sql`alter table invoices disable trigger all`
+      yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
           values ('org_a', 'x', 'k', '{}', 0)`
-        yield* sql`select change_begin()`
-        yield* settled
-        assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
-        for (const name of ["upsert", "replicated delete and insert"] as const)
-          assert.deepStrictEqual(
-            yield* loaded(Loaders.ways[name].statements("invoices", name)),
-            [true, undefined],
-            name
-          )
-      }
+      yield* sql`select change_begin()`
+      yield* settled
+      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+      for (const name of ["upsert", "replicated delete and insert"] as const)
+        assert.deepStrictEqual(yield* loaded(Loaders.ways[name].statements("invoices", name)), [true, undefined], name)
     }
-  ),
+  }),
   "are of the row as the triggers of others have made it": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
     yield* deleted("deletion", { ...invoice, ...line })
@@ -345,40 +335,37 @@ suite("facts", postgres, {
     const again = Loaders.ways["delete and insert"].statements("invoice_lines", "new")
     assert.deepStrictEqual(yield* loaded(again), [undefined, true])
   }),
-  "whose record came just before they would be forgotten are kept, also in a transaction that is still open":
-    Effect.gen(function* () {
-      for (const isOpen of [false, true]) {
-        yield* Loaders.begin()
-        const loader = yield* elsewhere
-        yield* deleted("deletion", fits)
-        const { step } = yield* settler
-        yield* step
-        const write = Effect.forEach(insertX, (statement) => loader.unsafe(statement))
-        const open = yield* openTransaction(loader, write)
-        if (!isOpen) yield* open.commit
-        const { empty } = yield* Scheduler
-        assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
-        yield* step
-        yield* open.commit
-        yield* settled
-        const again = Loaders.ways["delete and insert"].statements("invoices", "new")
-        assert.deepStrictEqual(yield* loaded(again), [true, undefined], `${isOpen}`)
-      }
-    }),
-  "of a task are not remembered where there are too many of its organization, or of all that have no row": Effect.gen(
-    function* () {
-      for (const owner of ["org_a", "another"]) {
-        const sql = yield* Loaders.begin({ invoices: "x" })
-        yield* addFacts(10, { organization_id: `'${owner}'`, is_known: "false" })
-        yield* deleted("deletion", { ...invoice, ...line }).pipe(
-          Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
-        )
-        yield* settled
-        const own = sql`select verdict from deletions d join deletion_tasks t using (organization_id) where t.id = d.task_id`
-        assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
-      }
+  "whose record came just before they would be forgotten are kept, also uncommitted": Effect.gen(function* () {
+    for (const isOpen of [false, true]) {
+      yield* Loaders.begin()
+      const loader = yield* elsewhere
+      yield* deleted("deletion", fits)
+      const { step } = yield* settler
+      yield* step
+      const write = Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+      const open = yield* openTransaction(loader, write)
+      if (!isOpen) yield* open.commit
+      const { empty } = yield* Scheduler
+      assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
+      yield* step
+      yield* open.commit
+      yield* settled
+      const again = Loaders.ways["delete and insert"].statements("invoices", "new")
+      assert.deepStrictEqual(yield* loaded(again), [true, undefined], `${isOpen}`)
     }
-  ),
+  }),
+  "of a task are not remembered beyond the bound of its organization, or of all unknown": Effect.gen(function* () {
+    for (const owner of ["org_a", "another"]) {
+      const sql = yield* Loaders.begin({ invoices: "x" })
+      yield* addFacts(10, { organization_id: `'${owner}'`, is_known: "false" })
+      yield* deleted("deletion", { ...invoice, ...line }).pipe(
+        Effect.provideServiceEffect(Scheduler, makeScheduler(delay, undefined, 10))
+      )
+      yield* settled
+      const own = sql`select verdict from deletions d join deletion_tasks t using (organization_id) where t.id = d.task_id`
+      assert.deepStrictEqual(yield* own, [{ verdict: "deleted" }])
+    }
+  }),
   "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
     yield* addFacts(20_000, { kind: "case n % 2 when 0 then 'invoice' else 'line' end", verdict: "'deleted'" })

@@ -134,7 +134,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
 layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
   for (const { often, options } of tries({ few: 5, many: 20, size: 40, maxShrinks: 60 }))
     it.effect.prop(
-      `what a deletion names is deleted, and nothing else, whatever loaders and sweeps do meanwhile${often}`,
+      `what a deletion names is deleted, and nothing else, whatever happens meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },
       ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
       options

@@ -45,7 +45,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("counts tasks by state, with the time at which the first is due, without reading completed tasks", () =>
+  it.effect("counts tasks by state, with the first due time, without reading completed tasks", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* addTasks(5000, { organization_id: "'org_old'", state: "'completed'" })
@@ -76,7 +76,7 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("makes a dead task due at once with all its attempts, however many operators replay it together", () =>
+  it.effect("makes a dead task due at once with all its attempts, however many replay it together", () =>
     Effect.gen(function* () {
       const id = yield* makeDead("org_c", "replayed")
       const dead = yield* find(id)

@@ -97,15 +97,13 @@ suite("at once", postgres, {
     1
   ),
 
-  "a start skips a task whose row another session has locked, and one that was started meanwhile": Effect.gen(
-    function* () {
-      const { ids, other } = yield* dueTasks("1", "2", "3")
-      const others = yield* doesNotWait(other, ids[0], claimAll())
-      assert.sameMembers(idsOf(others), ids.slice(1))
-      assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
-      assert.isEmpty(yield* claimAll())
-    }
-  )
+  "a start skips a task whose row is locked, and one that was started meanwhile": Effect.gen(function* () {
+    const { ids, other } = yield* dueTasks("1", "2", "3")
+    const others = yield* doesNotWait(other, ids[0], claimAll())
+    assert.sameMembers(idsOf(others), ids.slice(1))
+    assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
+    assert.isEmpty(yield* claimAll())
+  })
 })
 
 suite("beside", postgres, {
@@ -125,35 +123,34 @@ suite("beside", postgres, {
     yield* first.rollback
     for (const fiber of stuck) assert.strictEqual((yield* Fiber.join(fiber))._tag, "Success")
   }),
-  "finished tasks that a dump still sees, a look reads none, and finds one of a machine whose clock is behind":
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const { due } = yield* Scheduler
-      const other = yield* elsewhere
-      yield* addTasks(5000, {
-        organization_id: "'org_' || n % 3",
-        due_at: "'2026-01-31'::timestamptz - n * interval '1 hour'"
-      })
-      const dump = other`set transaction isolation level repeatable read`
-      const open = yield* openTransaction(other, Effect.andThen(dump, other`select from deletion_tasks limit 1`))
-      yield* sql`update deletion_tasks set state = 'completed', due_at = null`
-      assert.isEmpty(yield* due(64))
-      const read = sql<{ entries: number }>`
+  "finished tasks that a dump still sees, a look reads none, and finds a late one": Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    const { due } = yield* Scheduler
+    const other = yield* elsewhere
+    yield* addTasks(5000, {
+      organization_id: "'org_' || n % 3",
+      due_at: "'2026-01-31'::timestamptz - n * interval '1 hour'"
+    })
+    const dump = other`set transaction isolation level repeatable read`
+    const open = yield* openTransaction(other, Effect.andThen(dump, other`select from deletion_tasks limit 1`))
+    yield* sql`update deletion_tasks set state = 'completed', due_at = null`
+    assert.isEmpty(yield* due(64))
+    const read = sql<{ entries: number }>`
         select sum(pg_stat_get_xact_tuples_returned(indexrelid))::int as entries
         from pg_index where indrelid = 'deletion_tasks'::regclass`
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          const before = yield* read
-          assert.isEmpty(yield* due(64))
-          assert.deepStrictEqual(yield* read, before)
-        })
-      )
-      yield* addTasks(1, { organization_id: "'late'", due_at: "'2026-01-31'" })
-      assert.isEmpty(yield* due(64))
-      yield* TestClock.adjust("1 minute")
-      assert.lengthOf(yield* due(64), 1)
-      yield* open.rollback
-    })
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        const before = yield* read
+        assert.isEmpty(yield* due(64))
+        assert.deepStrictEqual(yield* read, before)
+      })
+    )
+    yield* addTasks(1, { organization_id: "'late'", due_at: "'2026-01-31'" })
+    assert.isEmpty(yield* due(64))
+    yield* TestClock.adjust("1 minute")
+    assert.lengthOf(yield* due(64), 1)
+    yield* open.rollback
+  })
 })
 
 const invoices = Array.range(1, 12)

@@ -57,21 +57,19 @@ const states: Readonly<Record<Exclude<State, "cancelled">, Check<Receipt>>> = {
 }
 
 suite("a scheduler", stores, {
-  "schedules a new delivery: received now, to run after the delay, with its items as they were counted": Effect.gen(
-    function* () {
-      const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
-      const given = delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
-      const { receipt } = yield* scheduled(given)
-      assert.deepStrictEqual(receipt, {
-        received_at: DateTime.makeUnsafe(start),
-        scheduled_for: DateTime.makeUnsafe(start + Duration.toMillis(delay)),
-        invoices_count: 2,
-        invoice_lines_count: 3
-      })
-    }
-  ),
+  "schedules a new delivery: received now, to run after the delay, with its counts": Effect.gen(function* () {
+    const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
+    const given = delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
+    const { receipt } = yield* scheduled(given)
+    assert.deepStrictEqual(receipt, {
+      received_at: DateTime.makeUnsafe(start),
+      scheduled_for: DateTime.makeUnsafe(start + Duration.toMillis(delay)),
+      invoices_count: 2,
+      invoice_lines_count: 3
+    })
+  }),
   ...Record.mapEntries(states, (reach, state) => [
-    `knows a delivery again, and refuses another payload with its key, while its task is ${state}`,
+    `knows a delivery again, and refuses another payload, while its task is ${state}`,
     Effect.gen(function* () {
       const receipt = yield* reach
       const { schedule } = yield* Scheduler
@@ -106,19 +104,17 @@ const empty = (limit = 100) =>
   })
 
 suite("the payload of a task", postgres, {
-  "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate": Effect.gen(
-    function* () {
-      const { schedule } = yield* Scheduler
-      const { receipt } = yield* completed("1")
-      yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
-      assert.strictEqual(yield* empty(), 0)
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(yield* empty(), 1)
-      assert.strictEqual(yield* empty(), 0)
-      assert.deepStrictEqual(yield* schedule(delivery("1")), { status: "duplicate", receipt })
-      assert.deepStrictEqual(yield* schedule(delivery("1", another)), { status: "key_reused" })
-    }
-  ),
+  "is emptied so long after the task's end, and a repeated delivery is still a duplicate": Effect.gen(function* () {
+    const { schedule } = yield* Scheduler
+    const { receipt } = yield* completed("1")
+    yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+    assert.strictEqual(yield* empty(), 0)
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(yield* empty(), 1)
+    assert.strictEqual(yield* empty(), 0)
+    assert.deepStrictEqual(yield* schedule(delivery("1")), { status: "duplicate", receipt })
+    assert.deepStrictEqual(yield* schedule(delivery("1", another)), { status: "key_reused" })
+  }),
   "is emptied a few at a time, of any organizations": Effect.gen(function* () {
     yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
     yield* completeAll

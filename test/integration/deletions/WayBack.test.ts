@@ -90,29 +90,28 @@ suite("an undone deletion", postgres, {
     }
   ),
 
-  "leaves what the loader had deleted before, and what another deletion holds until that is undone, in any order":
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      // Without a time, which would tell its mark from that of a deletion.
-      yield* sql`update invoice_lines set is_deleted = true where id = 'i1b'`
-      const first = yield* deleted("1", invoice("i1"))
-      const second = yield* deleted("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
-      yield* undoTask(first)
-      yield* settles
-      assert.deepStrictEqual(yield* deletedIds, ["i1a", "i1b"])
-      assert.strictEqual(yield* unsettled, 0)
-      yield* undoTask(second)
-      yield* settles
-      assert.deepStrictEqual(yield* deletedIds, ["i1b"])
-      yield* deleted("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
-      yield* deleted("4", invoice("i1"))
-      assert.strictEqual(yield* undoLine("i1a"), 1)
-      yield* settles
-      assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b"])
-      assert.strictEqual(yield* undoInvoice("i1"), 1)
-      yield* settles
-      assert.deepStrictEqual(yield* deletedIds, ["i1b"])
-    }),
+  "leaves what the loader had deleted, and what another deletion holds until its undoing": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    // Without a time, which would tell its mark from that of a deletion.
+    yield* sql`update invoice_lines set is_deleted = true where id = 'i1b'`
+    const first = yield* deleted("1", invoice("i1"))
+    const second = yield* deleted("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+    yield* undoTask(first)
+    yield* settles
+    assert.deepStrictEqual(yield* deletedIds, ["i1a", "i1b"])
+    assert.strictEqual(yield* unsettled, 0)
+    yield* undoTask(second)
+    yield* settles
+    assert.deepStrictEqual(yield* deletedIds, ["i1b"])
+    yield* deleted("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+    yield* deleted("4", invoice("i1"))
+    assert.strictEqual(yield* undoLine("i1a"), 1)
+    yield* settles
+    assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b"])
+    assert.strictEqual(yield* undoInvoice("i1"), 1)
+    yield* settles
+    assert.deepStrictEqual(yield* deletedIds, ["i1b"])
+  }),
 
   "of an id is that of its organization, in all tasks, and no other id of theirs": Effect.gen(function* () {
     yield* seedInvoices
@@ -149,22 +148,20 @@ suite("an undone deletion", postgres, {
     assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
   }),
 
-  "is taken back at once, while others wait for a transaction, and while its task waits for a loader": Effect.gen(
-    function* () {
-      yield* seedInvoices
-      const other = yield* elsewhere
-      yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
-      const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
-      yield* TestClock.adjust(delay)
-      assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
-      const { steps } = yield* settler
-      yield* steps(1)
-      assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
-      yield* undoTask(taskId)
-      yield* steps(1)
-      yield* isServed
-    }
-  ),
+  "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
+    yield* seedInvoices
+    const other = yield* elsewhere
+    yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
+    yield* TestClock.adjust(delay)
+    assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
+    const { steps } = yield* settler
+    yield* steps(1)
+    assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
+    yield* undoTask(taskId)
+    yield* steps(1)
+    yield* isServed
+  }),
 
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
     yield* seedInvoices

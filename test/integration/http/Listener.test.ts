@@ -113,31 +113,29 @@ it.live("a front gets each request first, and may pass it on", () =>
 const isOpen = ({ socket }: Raw.Connection) => !socket.closed
 
 describe("A stop", () => {
-  it.effect(
-    "serves for its duration, then closes each connection after its response, and idle ones a second later",
-    () =>
-      Effect.gen(function* () {
-        const { drain, url } = yield* listening()
-        const [kept, idle] = [yield* Raw.open(url), yield* Raw.open(url)]
-        const ask = (path: string) =>
-          Effect.andThen(
-            kept.send(Raw.get(path)),
-            until("a response", () => kept.received().includes(`answer to ${path}`))
-          )
-        yield* ask("/before")
-        const stopping = yield* Effect.forkChild(drain(Duration.seconds(5)), { startImmediately: true })
-        yield* TestClock.adjust("4900 millis")
-        yield* ask("/draining")
-        assert.notInclude(kept.received(), "Connection: close")
-        yield* TestClock.adjust("100 millis")
-        assert.strictEqual(yield* TestClock.withLive((yield* Raw.open(url)).closed), "")
-        yield* ask("/closing")
-        assert.match(yield* TestClock.withLive(kept.closed), /Connection: close\r\n[^]*answer to \/closing$/)
-        assert.isTrue(isOpen(idle))
-        yield* TestClock.adjust("1 second")
-        yield* until("the end of the other", () => !isOpen(idle))
-        yield* Fiber.join(stopping)
-      })
+  it.effect("serves on, then closes each connection after its response, and idle ones a second later", () =>
+    Effect.gen(function* () {
+      const { drain, url } = yield* listening()
+      const [kept, idle] = [yield* Raw.open(url), yield* Raw.open(url)]
+      const ask = (path: string) =>
+        Effect.andThen(
+          kept.send(Raw.get(path)),
+          until("a response", () => kept.received().includes(`answer to ${path}`))
+        )
+      yield* ask("/before")
+      const stopping = yield* Effect.forkChild(drain(Duration.seconds(5)), { startImmediately: true })
+      yield* TestClock.adjust("4900 millis")
+      yield* ask("/draining")
+      assert.notInclude(kept.received(), "Connection: close")
+      yield* TestClock.adjust("100 millis")
+      assert.strictEqual(yield* TestClock.withLive((yield* Raw.open(url)).closed), "")
+      yield* ask("/closing")
+      assert.match(yield* TestClock.withLive(kept.closed), /Connection: close\r\n[^]*answer to \/closing$/)
+      assert.isTrue(isOpen(idle))
+      yield* TestClock.adjust("1 second")
+      yield* until("the end of the other", () => !isOpen(idle))
+      yield* Fiber.join(stopping)
+    })
   )
 
   it.effect("waits ten seconds for responses in progress", () =>

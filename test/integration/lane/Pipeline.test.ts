@@ -44,7 +44,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
     })
   )
 
-  it.effect("have another connection after one was idle for more than 30 seconds, which a network may forget", () =>
+  it.effect("have another connection after one was idle for more than 30 seconds", () =>
     Effect.gen(function* () {
       yield* fakeTimers
       const short = yield* open

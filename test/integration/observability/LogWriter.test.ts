@@ -62,7 +62,7 @@ const readUntil = (read: () => string, wanted: string) =>
     return Effect.map(eventually(wanted, hasCome), () => text)
   })
 
-it.live("lines are written together after a while, and one that is urgent at once with all before it", () =>
+it.live("lines are written together after a while, and an urgent one at once with all before it", () =>
   Effect.gen(function* () {
     const { read, writer } = yield* piped()
     writer.write(line(0))
@@ -92,7 +92,7 @@ it.live("while a reader hangs, lines are kept up to a bound, then dropped; a not
   })
 )
 
-it.live("lines that come while there is no reader wait for the next one, and a line that was cut off ends first", () =>
+it.live("lines wait for the next reader, and a line that was cut off ends first", () =>
   Effect.gen(function* () {
     const path = yield* pipe
     const first = openSync(path, O_RDONLY | O_NONBLOCK)

@@ -44,7 +44,7 @@ const register = (...organizations: ReadonlyArray<string>) =>
   )
 
 layer(services, { excludeTestServices: true })("the operators' store", (it) => {
-  it.effect("lists tasks of all states, and finds one by its id or Idempotency-Key, in any organization or one", () =>
+  it.effect("lists tasks of all states, and finds one by its id or Idempotency-Key", () =>
     Effect.gen(function* () {
       const { findTasks, tasks } = yield* OperatorStore
       const made = yield* Tasks
@@ -93,7 +93,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     })
   )
 
-  it.effect("lists keys of an organization without their hashes, and says if there are more than it shows", () =>
+  it.effect("lists keys of an organization without their hashes, and says if there are more", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const { keys } = yield* OperatorStore

@@ -204,7 +204,7 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
     })
   )
 
-  it.effect("closes the socket of a call that is interrupted, and no other, at whatever point of the response", () =>
+  it.effect("closes the socket of an interrupted call, and no other, whenever that is", () =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
       yield* double.fail(Faults.hang, Faults.hangInBody)

@@ -73,7 +73,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     const { name } = resource
     for (const { often, options } of tries({ few: 1, many: 3, size: 24, maxShrinks: 100 }))
       it.effect.prop(
-        `${name}: records of the key's organization, oldest first, that satisfy all filters and include_deleted: all stores return the same bytes, page by page and by id${often}`,
+        `${name}: each store returns the contract's records, page by page and by id${often}`,
         {
           records: recordsOf(resource, { minLength: 12, maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 3, maxLength: 3 }),

@@ -87,7 +87,7 @@ describe("The OpenAPI documents", () => {
     )
   })
 
-  it.live("make clients that compile strictly, and keep copies of resources, with and without deleted records", () =>
+  it.live("make clients that compile strictly, and keep copies of resources", () =>
     Effect.gen(function* () {
       // The compiler of the project takes a third of the time.
       yield* node(join(root, "node_modules/typescript/bin/tsc"), "-p", ".")

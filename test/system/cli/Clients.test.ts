@@ -52,7 +52,7 @@ const warehouse = Effect.gen(function* () {
 })
 
 layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("A command", (it) => {
-  it.effect("`sync` copies what /search has, record by record: first the resources that it is given, then all", () =>
+  it.effect("`sync` copies what /search has: first the resources that it is given, then all", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { sql, target: schema } = yield* warehouse

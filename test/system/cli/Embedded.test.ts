@@ -13,7 +13,7 @@ import * as Program from "../../support/Program.ts"
 
 const creating = ["keys", "create", "--organization", "org_oakridge", "--name", "Test"]
 
-it.live("While the service runs, commands and another service say to stop it; once it is killed, they work", () =>
+it.live("While the service runs, commands and another service say to stop it; then they work", () =>
   Effect.gen(function* () {
     const environment = { DATA_DIR: join(yield* Program.usedFolder, ".data") }
     const service = yield* Process.start(environment)

@@ -175,7 +175,7 @@ const write = ({ sql }: Cluster.Cluster) =>
     })
   )
 
-it.live("What is replicated into the tables is told: the first copy, the stream, deletions and TRUNCATE", () =>
+it.live("What is replicated into the tables is told: the first copy, the stream and TRUNCATE", () =>
   Effect.gen(function* () {
     const publisher = yield* Cluster.make()
     const subscriber = yield* Cluster.make({ isNew: true })

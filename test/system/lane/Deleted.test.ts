@@ -40,7 +40,7 @@ const run = (copy: string, ...command: ReadonlyArray<string>) =>
     assert.strictEqual(status, 0, `${stdout}\n${stderr}`)
   })
 
-it.live("without the folder of the lane and its line in the app, the service compiles and serves the same", () =>
+it.live("without the folder of the lane, the service compiles and serves the same", () =>
   Effect.gen(function* () {
     const copy = yield* withoutLane
     yield* run(copy, "types")

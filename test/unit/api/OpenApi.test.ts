@@ -157,7 +157,7 @@ describe("the document of the data API", () => {
   })
 
   every(
-    "describes every endpoint, its key, its body and its statuses, and marks as provisional what the contract does not show",
+    "describes every endpoint, and marks as provisional what the contract does not show",
     Contract.endpoints,
     (endpoint) => {
       const operation = operationOf(endpoint)
@@ -204,7 +204,7 @@ describe("the document of the data API", () => {
   )
 
   every(
-    "has the fields of requests in order, each of its type; only an id or a clinic is required; there are no others",
+    "has the fields of requests in order, each of its type; an id or a clinic is required",
     Contract.endpoints,
     (endpoint) => {
       const request = requestOf(endpoint)
@@ -228,7 +228,7 @@ describe("the document of the data API", () => {
   )
 
   every(
-    "has the fields of records in order, each of its type and always present; decided records are provisional",
+    "has the fields of records in order, each of its type and always present",
     Contract.recordEndpoints,
     itemFacts,
     ({ resource: { fields, record } }) => [
@@ -252,7 +252,7 @@ describe("the document of the data API", () => {
   )
 
   every(
-    "has open objects of the payment processor, whether there are more, and the ranges of its request",
+    "has open objects of the payment processor, and the ranges of its request",
     Contract.processorEndpoints,
     (endpoint) => {
       const item = itemOf(endpoint)
@@ -278,7 +278,7 @@ const intake = parse(intakeSpec)
 const delivery = intake.paths["/invoice-deletions"]?.post
 const { parameters = [], requestBody, responses = {} } = delivery ?? {}
 
-it("the document of the intake has it and health below /api/v1, limits of headers, and the body of every status", () => {
+it("the document of the intake has its paths, limits of headers, and the body of each status", () => {
   assert.strictEqual(intake.servers[0].url, "/api/v1")
   assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
   assert.deepStrictEqual(
@@ -318,7 +318,7 @@ it.each([
   assert.notStrictEqual(schema?.additionalProperties, false)
 })
 
-it.effect("the intake accepts the example of a delivery, and serves the document and a page that shows it", () =>
+it.effect("the intake accepts the example of a delivery, and serves the document and its page", () =>
   Effect.gen(function* () {
     const examples = parameters
       .slice(0, 2)

@@ -8,7 +8,7 @@ import { rowsOf } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
 
-it.effect("practice-data exports every resource and its record's schema, and builds a valid record of it", () =>
+it.effect("practice-data exports every resource and its schema, and builds a valid record of it", () =>
   Effect.gen(function* () {
     const exported = new Set<unknown>(Object.values(Contract))
     const all: ReadonlyArray<Contract.Resource> = resources

@@ -94,7 +94,7 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
 
 const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Visible => ({ next, running })
 
-it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
+it("an idle walk advances no further than ended ids that no crash gives out again", () => {
   const positionAfter = (snapshot: Walk.Visible, durable: number) =>
     Walk.advanceToEnd(walk, snapshot, undefined, durable).place.position
   assert.strictEqual(positionAfter(seen(200), 150), 149)
@@ -102,7 +102,7 @@ it("an idle walk advances no further than ids that no crash gives out again, and
   assert.deepStrictEqual(Walk.advanceToEnd(walk, seen(200), undefined, 50).place, walk.place)
 })
 
-it("a transaction that was read in part on another server is read as a whole where it is not seen yet", () => {
+it("a transaction that was read in part on another server is read again as a whole", () => {
   const part = { ...walk, partial: { position: 40, id: "a", branch: "" } }
   assert.deepStrictEqual(Walk.advanceToEnd(part, seen(40), undefined, 0).running, [40])
   assert.deepStrictEqual(Walk.advanceToEnd(part, seen(200), undefined, 0).running, [])
@@ -118,7 +118,7 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
-it.effect("what the mark does not prove is read again in another run, once the server has a mark of it", () =>
+it.effect("what no mark proves is read again in another run, once the server has a mark of it", () =>
   Effect.gen(function* () {
     const marks = [undefined, "89abcdef"]
     const places: Array<number | undefined> = []
@@ -165,7 +165,7 @@ it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place 
   assert.deepStrictEqual(rowPlace({ position: 7, record, branch: "pets" }), { id, position: 7, branch: "pets" })
 })
 
-it("a page begins with the resources that restart, and omits removals of records that exist again", () => {
+it("a page begins with the resources that restart, without removals of what exists again", () => {
   const rows = [
     written("a", 1, "invoices"),
     removed("b", 1, { branch: "invoice_lines-" }),

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Output from "../../../src/cli/Output.ts"
 
-it("A table is aligned, also where characters are wide. A cell is cut, and is no command to the terminal", () => {
+it("A table is aligned by width, and a cell is cut, and is no command to the terminal", () => {
   const rows = [
     ["nothing", null],
     ["ファイル", "a wide name"],

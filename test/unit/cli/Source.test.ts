@@ -74,30 +74,26 @@ it.effect("pages follow each other by their cursors, and their records are copie
   })
 )
 
-it.effect(
-  "the record of the organization comes at the end of a round, and again when it has changed or was left out",
-  () =>
-    Effect.gen(function* () {
-      let name = "One"
-      const source = yield* sourceOf(({ path }) =>
-        path.endsWith("/get") ? Response.json({ ...organization, name }) : respond(path)
-      )
-      const names: Array<unknown> = []
-      const read = Effect.fnUntraced(function* (from: string | undefined, ...resources: ReadonlyArray<string>) {
-        const { body, cursor } = yield* readFrom(source, from, ...resources)
-        names.push(
-          body.flatMap((change) => ("record" in change && "name" in change.record ? [change.record.name] : []))
-        )
-        return cursor
-      })
-      const first = yield* read(undefined, "organization", "charges")
-      const second = yield* read(first, "organization", "charges")
-      name = "Two"
-      const third = yield* read(second, "organization", "charges")
-      const without = yield* read(third, "charges")
-      yield* read(without, "organization", "charges")
-      assert.deepStrictEqual(names, [["One"], [], ["Two"], [], ["Two"]])
+it.effect("the record of the organization comes at the end of a round, and again when it changed", () =>
+  Effect.gen(function* () {
+    let name = "One"
+    const source = yield* sourceOf(({ path }) =>
+      path.endsWith("/get") ? Response.json({ ...organization, name }) : respond(path)
+    )
+    const names: Array<unknown> = []
+    const read = Effect.fnUntraced(function* (from: string | undefined, ...resources: ReadonlyArray<string>) {
+      const { body, cursor } = yield* readFrom(source, from, ...resources)
+      names.push(body.flatMap((change) => ("record" in change && "name" in change.record ? [change.record.name] : [])))
+      return cursor
     })
+    const first = yield* read(undefined, "organization", "charges")
+    const second = yield* read(first, "organization", "charges")
+    name = "Two"
+    const third = yield* read(second, "organization", "charges")
+    const without = yield* read(third, "charges")
+    yield* read(without, "organization", "charges")
+    assert.deepStrictEqual(names, [["One"], [], ["Two"], [], ["Two"]])
+  })
 )
 
 const failure = (status: number, code: string) =>
@@ -135,7 +131,7 @@ it.effect.each([
   })
 )
 
-it.effect("changes that the service does not serve are refused, and an order that has ended is told apart", () =>
+it.effect("changes that are not served are refused, and an order that has ended is told apart", () =>
   Effect.gen(function* () {
     const failureOf = (status: number, code: string) =>
       Effect.flatMap(

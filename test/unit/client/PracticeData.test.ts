@@ -33,7 +33,7 @@ const rejection = (call: () => Promise<unknown>) =>
   )
 
 layer(InProcess.layer(), { excludeTestServices: true })("the client of promises", (it) => {
-  it.effect("returns the JSON of the API: a record, a page of records, a page of the processor, a deletion", () =>
+  it.effect("returns the JSON of the API: a record, a page, a page of the processor, a deletion", () =>
     Effect.gen(function* () {
       const { client, post } = yield* stand
       for (const [path, body, call] of [

@@ -223,7 +223,7 @@ it.effect.each([
   }).pipe(withRegistry)
 )
 
-it.effect("failures are no outage, own errors stay as they are; outcomes are counted, and times measured", () =>
+it.effect("failures are no outage, own errors stay as they are, and all are counted and timed", () =>
   Effect.gen(function* () {
     const { ask, seen, statement } = yield* makeStore({ connections: 4 })
     for (const [error, failure] of [
@@ -285,7 +285,7 @@ it.effect("a request is told the times of its statements, and how long they wait
   })
 )
 
-it.effect("keys that wait for a connection are served in turn, and one leaves two connections to others", () =>
+it.effect("keys that wait are served in turn, and one leaves two connections to others", () =>
   Effect.gen(function* () {
     const { ask } = yield* makeStore({ connections: 4 })
     const served: Array<string> = []

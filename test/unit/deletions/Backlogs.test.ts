@@ -29,7 +29,7 @@ it.effect.each([
   })
 )
 
-it.effect("all unknown organizations together have room up to their bound, and one that becomes known at once", () =>
+it.effect("all unknown organizations together have a bound, and one that becomes known has room", () =>
   Effect.gen(function* () {
     const { deliver, state } = backlog(0, false)
     state.all = 10_000 - 16

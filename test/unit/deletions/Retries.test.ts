@@ -39,7 +39,7 @@ it("a lost connection is an outage, and an error of the driver alone is permanen
 const chance = (value: number) =>
   Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => value })
 
-it.effect("a failed task waits for a second at least, and for at most 5 seconds to 5 minutes, doubled each time", () =>
+it.effect("a failed task waits for at least a second, and at most 5 seconds, doubled to 5 minutes", () =>
   Effect.gen(function* () {
     const longest: Array<number> = []
     for (let attempt = 1; attempt < maximumAttempts; attempt++) {

@@ -44,7 +44,7 @@ it.effect("A clock that is set back hides the minutes that lie ahead of it", () 
   })
 )
 
-it.effect("Quantiles are read off the buckets, without reads of changes, whose clients may ask to wait", () =>
+it.effect("Quantiles are read off the buckets, without reads of changes, which may wait", () =>
   Effect.gen(function* () {
     const { lastHour, observe } = yield* Recent.Recent.make
     const quantile = (share: number) => Effect.map(lastHour, (slots) => Recent.quantile(Recent.total(slots), share))

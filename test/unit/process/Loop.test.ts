@@ -11,30 +11,28 @@ it("A run that ends again and again restarts after a pause that doubles, up to h
   assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
 })
 
-it.effect(
-  "A loop starts again after a failure, a bug and an interruption from within, which are logged; its own end is not",
-  () =>
-    Effect.gen(function* () {
-      const lines: Array<string> = []
-      const ends = [Effect.fail("failure"), Effect.die(new Error("bug")), Effect.interrupt]
-      let steps = 0
-      const step = Effect.suspend((): Effect.Effect<void, string> => ends[steps++] ?? Effect.sleep("1 second"))
-      const fiber = yield* forever("The test", step).pipe(
-        Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])),
-        Effect.forkScoped({ startImmediately: true })
-      )
-      yield* TestClock.adjust("10 seconds")
-      assert.isAbove(steps, 9)
-      yield* Fiber.interrupt(fiber)
-      const texts = lines.map((line) => /The test failed. Restarting in \w+/.exec(line)?.[0])
-      assert.deepStrictEqual(
-        texts,
-        ["100ms", "200ms", "400ms"].map((pause) => `The test failed. Restarting in ${pause}`)
-      )
-      assert.include(lines[1], "bug")
-      assert.deepStrictEqual(
-        lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]),
-        ["WARN", "ERROR", "WARN"]
-      )
-    })
+it.effect("A loop starts again after a failure, a bug or an inner interruption, which is logged", () =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const ends = [Effect.fail("failure"), Effect.die(new Error("bug")), Effect.interrupt]
+    let steps = 0
+    const step = Effect.suspend((): Effect.Effect<void, string> => ends[steps++] ?? Effect.sleep("1 second"))
+    const fiber = yield* forever("The test", step).pipe(
+      Effect.provide(Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])),
+      Effect.forkScoped({ startImmediately: true })
+    )
+    yield* TestClock.adjust("10 seconds")
+    assert.isAbove(steps, 9)
+    yield* Fiber.interrupt(fiber)
+    const texts = lines.map((line) => /The test failed. Restarting in \w+/.exec(line)?.[0])
+    assert.deepStrictEqual(
+      texts,
+      ["100ms", "200ms", "400ms"].map((pause) => `The test failed. Restarting in ${pause}`)
+    )
+    assert.include(lines[1], "bug")
+    assert.deepStrictEqual(
+      lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]),
+      ["WARN", "ERROR", "WARN"]
+    )
+  })
 )

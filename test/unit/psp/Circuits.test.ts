@@ -43,7 +43,7 @@ describe("a circuit", () => {
     assert.isFalse(breaker.isOpen("a"))
   })
 
-  it("is closed by the first probe that succeeds, however late, and kept open by the first that fails", () => {
+  it("is closed by the first probe that succeeds, and kept open by the first that fails", () => {
     const breaker = Circuits.makeBreaker()
     open(breaker, "a", 0)
     const [first, second] = [breaker.admit("a", owner, 5000), breaker.admit("a", owner, 6000)]
@@ -143,7 +143,7 @@ describe("the circuit of an account", () => {
   )
 })
 
-it.effect("A permission that the key lacks is counted for its kind of objects alone, whatever is read between", () =>
+it.effect("A permission that the key lacks is counted for its kind of objects alone", () =>
   Effect.gen(function* () {
     const { calls } = yield* stand
     yield* calls("1ap 1a:works 1ap 1ap 1a:works 1ap 1ap", "permission")
@@ -202,7 +202,7 @@ describe("metrics of the processor", () => {
     }).pipe(withRegistry)
   )
 
-  it.effect("show open circuits until they close, and an outage of the processor; a refused call is no call", () =>
+  it.effect("show open circuits until they close, and an outage; a refused call is no call", () =>
     Effect.gen(function* () {
       const { calls } = yield* stand
       const state = Effect.map(samples, (all) => [

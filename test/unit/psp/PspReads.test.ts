@@ -157,7 +157,7 @@ it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "a".repeat(256), ""])(
     ).pipe(Effect.provide(PspReads.layerMemory([{ organization, clinic, account }])))
 )
 
-it.effect("The log has a line for each failure, one when a circuit opens and one when it closes, none between", () =>
+it.effect("The log has a line for each failure, and when a circuit opens or closes, none between", () =>
   Effect.gen(function* () {
     const { logs } = yield* Recorded
     const lines = Effect.sync(() => logs.splice(0).filter((line) => !line.includes('"DEBUG"')))

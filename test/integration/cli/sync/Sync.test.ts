@@ -104,27 +104,25 @@ it.effect.each([
   ["every request", -1],
   ["every page after the first", 0],
   ["every round after the first", 1]
-] as const)(
-  "reads all again ever more seldom while %s is refused for its cursor, and notes when it begins and ends",
-  ([, last]) =>
-    Effect.gen(function* () {
-      const { notes, run, statuses } = yield* stand
-      let [isBroken, loads] = [true, 0]
-      const script: Script = (at) => {
-        if (at === 0) loads += 1
-        return isBroken && at > last
-          ? Effect.fail(new CursorExpired())
-          : page(at + 1, [charge("a", `${at}`)], at === 0 ? more : {})
-      }
-      yield* Effect.forkScoped(run(script, { watch }))
-      yield* pass(600)
-      assert.isBelow(loads, 100)
-      assert.lengthOf(notes(), 2)
-      isBroken = false
-      yield* pass(30)
-      assert.isAbove(Number(statuses()["a"]), 2)
-      assert.deepStrictEqual(notes().slice(1), ["The order of changes keeps restarting. Retrying.", "Recovered."])
-    })
+] as const)("reads all again ever more seldom while the cursor of %s is refused, with two notes", ([, last]) =>
+  Effect.gen(function* () {
+    const { notes, run, statuses } = yield* stand
+    let [isBroken, loads] = [true, 0]
+    const script: Script = (at) => {
+      if (at === 0) loads += 1
+      return isBroken && at > last
+        ? Effect.fail(new CursorExpired())
+        : page(at + 1, [charge("a", `${at}`)], at === 0 ? more : {})
+    }
+    yield* Effect.forkScoped(run(script, { watch }))
+    yield* pass(600)
+    assert.isBelow(loads, 100)
+    assert.lengthOf(notes(), 2)
+    isBroken = false
+    yield* pass(30)
+    assert.isAbove(Number(statuses()["a"]), 2)
+    assert.deepStrictEqual(notes().slice(1), ["The order of changes keeps restarting. Retrying.", "Recovered."])
+  })
 )
 
 it.effect("reads all again each time that the order restarts while it does so", () =>
