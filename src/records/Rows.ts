@@ -44,9 +44,14 @@ export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource:
   return rows
 }, Effect.orDie)
 
-/** Runs statements that write records with the times that they have. */
+/** Runs statements that write records with the times that they have. Citus passes the setting on, if it is told to. */
 export const keepingTimes = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
-  sql.withTransaction(Effect.andThen(sql`set local practice_data.keep_times = on`, statements))
+  sql.withTransaction(
+    sql`set local citus.propagate_set_commands = local`.pipe(
+      Effect.andThen(sql`set local practice_data.keep_times = on`),
+      Effect.andThen(statements)
+    )
+  )
 
 /** Inserts the records of a resource with their times. Values that a record leaves out get the column's default. */
 export const load = Effect.fnUntraced(function* <R extends Resource>(

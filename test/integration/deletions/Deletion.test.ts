@@ -7,15 +7,8 @@ import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
-import {
-  invoices,
-  keepTimes,
-  lines,
-  outcomeOf,
-  owners,
-  rowsOf,
-  seedInvoices
-} from "../../support/deletions/invoiceFixture.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
+import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import {
   atLength,
   claimAll,
@@ -180,9 +173,9 @@ suite("a deletion", postgres, {
       [last, last]
     ] as const) {
       const sql = yield* seedInvoices
-      yield* sql.withTransaction(
+      yield* keepingTimes(
+        sql,
         Effect.all([
-          keepTimes,
           sql`update invoices set updated_at = ${before} where id = 'i1'`,
           sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
         ])

@@ -12,7 +12,8 @@ import type { Receipt } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
-import { keepTimes, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
+import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { delay, delivery, inItsOwnTime, isIdle, layerPostgres, onDatabase } from "../../support/deletions/support.ts"
 import { type Faults, faulty, unavailable } from "../../support/deletions/workerFixture.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -290,13 +291,11 @@ layer(TestDatabase.layerDatabases, onDatabase)("workers", (test) => {
           const { sql } = yield* TestDatabase
           yield* sql`truncate invoices, deletions`
           // They were changed far in the future, so that each deletion adds a microsecond.
-          yield* sql.withTransaction(
-            Effect.andThen(
-              keepTimes,
-              sql`
-                insert into invoices (organization_id, id, created_at, updated_at)
-                select 'org_a', n, '2026-01-01', '9000-01-01' from generate_series(1, 4) n`
-            )
+          yield* keepingTimes(
+            sql,
+            sql`
+              insert into invoices (organization_id, id, created_at, updated_at)
+              select 'org_a', n, '2026-01-01', '9000-01-01' from generate_series(1, 4) n`
           )
           const effects = (key: string) =>
             sql<{ effects: number }>`

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect } from "effect"
 import type { Outcome } from "../../../src/api/DeletionTasks.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 import { start } from "./support.ts"
 
@@ -28,9 +29,6 @@ export const lines = [
 /** Two organizations that have the same invoices and lines. */
 export const owners = ["org_a", "org_b"] as const
 
-/** Has a transaction keep the times that it writes. */
-export const keepTimes = Effect.flatMap(TestDatabase, ({ sql }) => sql`set local practice_data.keep_times = on`)
-
 /** Fills the tables: nothing is deleted, everything was changed a day ago. */
 export const seedInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
@@ -40,9 +38,9 @@ export const seedInvoices = Effect.gen(function* () {
   yield* sql`delete from deletions`
   yield* sql`delete from deletions_unsettled`
   const times = { created_at: old, updated_at: old }
-  yield* sql.withTransaction(
+  yield* keepingTimes(
+    sql,
     Effect.gen(function* () {
-      yield* keepTimes
       for (const organization_id of owners) {
         for (const [id, home_clinic, servicing_clinic, client_id] of invoices) {
           const row = { organization_id, id, home_clinic, servicing_clinic, client_id, ...times }
