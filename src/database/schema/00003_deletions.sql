@@ -315,6 +315,11 @@ end $function$;
 create function remember_deletions(organization text, task uuid, at timestamptz) returns void
 language plpgsql as $function$
 begin
+  if exists (select from home.deletions d where d.organization_id = organization and d.task_id = task) then
+    update home.deletions d set verdict = 'deleted'
+    where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
+    return;
+  end if;
   insert into home.deletions (
     organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
   )
@@ -344,14 +349,8 @@ begin
         )
       end, 'not_found'),
     exists (select from home.organizations o where o.organization_id = organization)
-  from items
-  on conflict do nothing;
-  if found then
-    insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
-  else
-    update home.deletions d set verdict = 'deleted'
-    where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
-  end if;
+  from items;
+  insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
 end $function$;
 
 -- The end of a run: what it did, and if it did all, the end of its task. It forgets what was not found, where more than `most`
