@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import * as Time from "../process/Time.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
+import { recordedPrefix } from "./Migrations.ts"
 import { lasting } from "./SqlFailure.ts"
 import { type Store, unaccounted } from "./Store.ts"
 
@@ -162,7 +163,8 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
     where schemaname = current_schema() and viewname in ('deletion_rows', 'deletion_work')
     order by viewname`)
   for (const view of views) yield* sql.unsafe(view)
-  yield* sql`grant select on deletion_rows, deletion_work to practice_data_worker`
+  const prefix = yield* recordedPrefix(sql)
+  yield* sql`grant select on deletion_rows, deletion_work to ${sql(`${prefix}_worker`)}`
   // The worker's functions run beside the rows of their organization.
   yield* sql`
     select create_distributed_function(p.oid::regprocedure, 'organization', colocate_with => ${anchor})
@@ -170,7 +172,7 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   // A transaction of another server has no place in the order of this one: the sweep gives it one.
   yield* sql`alter table deletions_unsettled alter column written_by set default '18446744073709551615'`
   // Citus sends an INSERT to a shard with all columns that have a default, and the intake may insert only some.
-  yield* sql`grant insert (state, attempts) on deletion_tasks to practice_data_intake`
+  yield* sql`grant insert (state, attempts) on deletion_tasks to ${sql(`${prefix}_intake`)}`
   yield* configure(sql)
   return { distributed: left, copied }
 })

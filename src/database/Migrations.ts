@@ -7,6 +7,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Constructor } from "effect/sql/Statement"
 import { invocation } from "../process/Package.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
@@ -31,6 +32,12 @@ export const script = (text: string) =>
     )
   )
 
+const defaultPrefix = "practice_data"
+
+/** What the names of the roles begin with. */
+export const recordedPrefix = (sql: Constructor) =>
+  Effect.map(textsOf(sql`select min(roles) as text from migrations`), ([prefix = defaultPrefix]) => prefix)
+
 /**
  * Runs a file of SQL, as a migration. In its function bodies, `home` stands for the schema of the tables. The names of the
  * roles get the prefix that is recorded.
@@ -39,12 +46,10 @@ export const scriptOf = Effect.fnUntraced(function* (file: URL) {
   const text = yield* Effect.orDie(Effect.tryPromise(() => readFile(file, "utf8")))
   const sql = yield* SqlClient.SqlClient
   const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
-  const [prefix = defaultPrefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
+  const prefix = yield* recordedPrefix(sql)
   const roles = /\bpractice_data(?=_(api|intake|worker|writer)\b)/g
   yield* script(text.replaceAll(/\bhome\./g, `${home}.`).replaceAll(roles, prefix))
 })
-
-const defaultPrefix = "practice_data"
 
 /** Migrations by their names. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>>>
@@ -94,7 +99,7 @@ const requireRoles = Effect.fnUntraced(function* (sql: PgClient.PgClient, prefix
 
 /** The statement for another login to run, if this one may not grant the roles to logins. */
 export const grantNeeded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [prefix = defaultPrefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
+  const prefix = yield* recordedPrefix(sql)
   const roles = namesOf(prefix)
   // Before 16, CREATEROLE is enough.
   const [login] = yield* textsOf(sql`

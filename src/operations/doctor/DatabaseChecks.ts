@@ -1,9 +1,9 @@
 /** Checks of a database, each with the facts that it finds: the server, migrations, privileges, deletions and the feed. */
 import { Array, Effect, Schema } from "effect"
-import { rowsOf, textsOf } from "../../database/Columns.ts"
+import { rowsOf } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { missing } from "../../database/Migrations.ts"
+import { missing, recordedPrefix } from "../../database/Migrations.ts"
 import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { counted } from "../Format.ts"
@@ -93,7 +93,7 @@ export const schema = Effect.fnUntraced(function* (
   )
   const others = yield* grantsToOthers(sql)
   const shared = yield* sharedWith(sql)
-  const [prefix] = yield* textsOf(sql`select min(roles) as text from migrations`)
+  const prefix = yield* recordedPrefix(sql)
   return facts(
     ok("It has all migrations."),
     ...lacks.map(({ privileges, role }) =>
