@@ -83,9 +83,9 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
       const keyed = { ...query, text: textOf(query) }
       const isShort = query.isPlannedOnce && !(query.isCostly === true && sql.isPooled === true)
       const early = isShort ? yield* short<Row & KeyRow>(keyed.text, [hash, ...query.values]) : undefined
-      const [row, ...rows] = early ?? (yield* OrganizationReads.run<Row & KeyRow>(sql, keyed, hash, `key ${digest}`))
-      yield* note({ organization: yield* organizationOf(keys, digest, row) })
-      return rows
+      const found = early ?? (yield* OrganizationReads.run<Row & KeyRow>(sql, keyed, hash, `key ${digest}`))
+      yield* note({ organization: yield* organizationOf(keys, digest, found[0]) })
+      return found.slice(1)
     }
     // In the background: until it is known, keys are looked up first.
     if (sql.distribution.isDistributed() === undefined) yield* Effect.forkDetach(sql.distribution.refresh)
