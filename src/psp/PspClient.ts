@@ -1,6 +1,12 @@
-/** The PSP, the payment service provider: pages of the objects of a connected account of Stripe. */
+/**
+ * The PSP, the payment service provider: pages of the objects of a connected account. It is Stripe, by its official client.
+ *
+ * That client cannot cancel a request. Its `fetch` is therefore ours: it takes a signal from the asynchronous context of
+ * the call, so that interrupting the effect closes the socket. Retries and the timeout are the caller's.
+ */
+import { AsyncLocalStorage } from "node:async_hooks"
 import { Array, Context, Data, Duration, Effect, Layer, Option, Order, Predicate, Redacted } from "effect"
-import { UrlParams } from "effect/http"
+import type { Stripe } from "stripe"
 import type { PspKind, PspObject } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
 
@@ -59,56 +65,42 @@ const longestBody = 32 * 1024 ** 2
 /** A body is larger than the limit. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
-/** A response. Its body is undefined unless it is a JSON object. */
+const [space, brace] = [0x20, 0x7b]
+
 interface Received {
+  readonly body: AsyncIterable<Uint8Array> | null
+  readonly headers: Iterable<readonly [name: string, value: string]>
   readonly status: number
-  readonly headers: Headers
-  readonly body: Readonly<Record<PropertyKey, unknown>> | undefined
 }
 
-const parseObject = Option.liftThrowable((text: string): unknown => JSON.parse(text))
-
-/** Reads a response. Rejects as soon as its body is past the limit, and then closes its socket. */
-// oxlint-disable-next-line effecttsgo/async-function -- the signal of one promise closes the socket at any point
-export const readResponse = async (response: Response): Promise<Received> => {
+/**
+ * Reads a response. Rejects as soon as its body is past the limit, and then closes its socket. The result is safe to give
+ * to the client: of a body that is JSON but not an object that would throw where nothing catches, which ends the process,
+ * and it would write a notice to standard error.
+ */
+// oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
+export const readResponse = async ({ body, headers: given, status }: Received): Promise<Response> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
   // Leaving the loop cancels the body.
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     length += chunk.length
     if (length > longestBody) throw new BodyTooLarge()
     chunks.push(chunk)
   }
-  const body = parseObject(Buffer.concat(chunks).toString()).pipe(
-    Option.filter(Predicate.isReadonlyObject),
-    Option.getOrUndefined
-  )
-  return { status: response.status, headers: response.headers, body }
+  const bytes = Buffer.concat(chunks)
+  const headers = new Headers(Object.fromEntries(given))
+  headers.delete("stripe-notice")
+  const isObject = bytes.find((byte) => byte > space) === brace
+  return new Response(isObject ? bytes : null, { status, headers })
 }
 
-/** Milliseconds. Undici tries to connect for longer than a read may take: no network would be no failure. */
+/** Milliseconds. Node's own `fetch` tries to connect for longer than a read may take: no network would be no failure. */
 const connectTimeout = 3000
 
 /** Text that is safe to log: the PSP must not choose what fills the log. */
-const safeWord = (value: unknown, form = /^[\w-]{1,64}$/) =>
+const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
   Predicate.isString(value) && form.test(value) ? value : undefined
-
-/** The failure of a request without a whole response. */
-const connectionFailure = (cause: unknown): PspFailed => {
-  if (cause instanceof BodyTooLarge) return new PspFailed({ blame: "request", reason: "body too large" })
-  const inner = Predicate.isError(cause) ? cause.cause : undefined
-  const code = Predicate.hasProperty(inner, "code") ? safeWord(inner.code) : undefined
-  return new PspFailed({ blame: "psp", reason: ["no connection", code].filter(Boolean).join(" ") })
-}
-
-/** The pause that a response asks for. A date counts from that of the response. */
-const retryDelay = (headers: Headers) => {
-  const after = headers.get("retry-after") ?? ""
-  const seconds = Number.isNaN(Number(after))
-    ? (Date.parse(after) - Date.parse(headers.get("date") ?? "")) / 1000
-    : Number(after)
-  return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
-}
 
 // The error of an unknown key has no code, only a message.
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
@@ -116,35 +108,65 @@ const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_req
 const permissionWord = /\brak_[a-z_]{1,60}\b/
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
-/** The error of a response, by codes before the status, which varies. Messages hold ids and keys, and are not passed on. */
-const responseError = ({ body, headers, status }: Received): PspError => {
-  const request = safeWord(headers.get("request-id"))
-  const refusal = body?.["error"]
-  if (!Predicate.isReadonlyObject(refusal)) {
-    return new PspFailed({ blame: "unclear", reason: `not a list ${status}`, request, retryAfter: retryDelay(headers) })
-  }
-  const { code, param, type } = refusal
-  const message = String(refusal["message"])
+/** The reason of a failure, by codes before the status, which varies. Messages hold ids and keys, and are not passed on. */
+const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
+  const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
+  const request = wordOf(requestId)
+  const { date = "", "retry-after": after = "" } = headers ?? {}
+  // A date counts from that of the response.
+  const seconds = Number.isNaN(Number(after)) ? (Date.parse(after) - Date.parse(date)) / 1000 : Number(after)
+  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
+  // The client's error has that of `fetch` as its detail.
+  const tooLarge = detail instanceof BodyTooLarge
+  const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
-  const words = [safeWord(type), status, safeWord(code, /^[a-z_]{1,64}$/), permissionWord.exec(message)?.[0]]
+  const permission = permissionWord.exec(message)?.[0]
+  const words = [
+    wordOf(type),
+    status || "",
+    wordOf(code, /^[a-z_]{1,64}$/),
+    permission,
+    tooLarge ? "body too large" : end
+  ]
   const failed = (blame: PspFailed["blame"]) =>
-    new PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter: retryDelay(headers) })
+    new PspFailed({ blame, reason: words.filter(Boolean).join(" "), request, retryAfter })
   if (param === "starting_after") return new CursorUnknown()
   if (code === "account_invalid") return new AccountDisconnected()
-  if (status === 429 || code === "rate_limit") {
-    return new RateLimited({ request, retryAfter: retryDelay(headers) ?? Duration.seconds(1) })
+  if (type === "StripeRateLimitError" || code === "rate_limit") {
+    return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
-  if (status === 400) return failed("request")
+  if (tooLarge || status === 400) return failed("request")
   if (status === 401) {
     const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
     return failed(isKeyRefused ? "psp" : "unauthorized")
   }
-  if (status === 403 && /permission/i.test(`${String(code)} ${message}`)) return failed("permission")
-  return failed(status > 401 && status < 500 ? "account" : "unclear")
+  if (status === 403 && /permission/i.test(`${code} ${message}`)) return failed("permission")
+  if (status > 401 && status < 500) return failed("account")
+  return failed(type === "StripeConnectionError" ? "psp" : "unclear")
+}
+
+const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "requestId" | "statusCode">) => {
+  const request = wordOf(requestId)
+  return Effect.annotateCurrentSpan({
+    ...(request !== undefined && { "practice_data.processor.request": request }),
+    ...(statusCode !== undefined && { "http.response.status_code": statusCode })
+  })
 }
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every(Predicate.isObject)
+
+/** A kind of objects in the client. The list may be anything. Parameters that are undefined are not sent. */
+interface Objects {
+  readonly list: (
+    parameters: object,
+    options: Stripe.RequestOptions
+  ) => Promise<{
+    readonly data?: unknown
+    readonly has_more?: unknown
+    readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
+  }>
+}
 
 export interface StripeOptions {
   /** The key of our own account, such as `sk_live_...`. */
@@ -153,64 +175,60 @@ export interface StripeOptions {
   readonly apiUrl?: Option.Option<URL>
 }
 
-const paths: Readonly<Record<PspKind, string>> = {
-  payments: "payment_intents",
-  charges: "charges",
-  refunds: "refunds",
-  disputes: "disputes",
-  payouts: "payouts",
-  "balance-transactions": "balance_transactions"
-}
-
-/** The client for a key, which only reads. Retries and the timeout are the caller's. */
+/** The client for a key, which only reads. The package has two hundred modules, and is loaded only where there is a key. */
 export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), secretKey }: StripeOptions) {
-  // Loaded only where there is a key.
-  const { Agent, EnvHttpProxyAgent, fetch } = yield* Effect.promise(() => import("@effect/platform-node/Undici"))
+  const [{ Stripe }, { Agent, EnvHttpProxyAgent, fetch }] = yield* Effect.promise(() =>
+    Promise.all([import("stripe"), import("@effect/platform-node/Undici")])
+  )
   // oxlint-disable-next-line effecttsgo/process-env-in-effect -- a variable of Node, not one of ours
   const dispatcher = new (process.env["NODE_USE_ENV_PROXY"] === "1" ? EnvHttpProxyAgent : Agent)({
     allowH2: false,
     connect: { timeout: connectTimeout }
   })
-  const { hostname, origin, port, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
-  // The path says no more than the kind of objects, and headers and query more than a trace should.
-  const attributes = {
-    "http.request.method": "GET",
-    "server.address": hostname,
-    "server.port": Number(port || (protocol === "http:" ? 80 : 443))
+  const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
+  const { hostname: host, port: given, protocol } = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
+  const isPlain = protocol === "http:"
+  const port = Number(given || (isPlain ? 80 : 443))
+  const client = new Stripe(Redacted.value(secretKey), {
+    host,
+    port,
+    protocol: isPlain ? "http" : "https",
+    maxNetworkRetries: 0,
+    telemetry: false,
+    httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
+      const call = calls.getStore()
+      const signals = [init?.signal, call?.signal].filter(Predicate.isNotNullish)
+      const headers = new Headers(init?.headers)
+      if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
+      const { href } = new URL(url instanceof Request ? url.url : url)
+      const signal = AbortSignal.any(signals)
+      return fetch(href, { dispatcher, headers: [...headers], redirect: "error", signal }).then(readResponse)
+    })
+  })
+  const objects: Readonly<Record<PspKind, Objects>> = {
+    payments: client.paymentIntents,
+    charges: client.charges,
+    refunds: client.refunds,
+    disputes: client.disputes,
+    payouts: client.payouts,
+    "balance-transactions": client.balanceTransactions
   }
+  // The path says no more than the kind of objects, and headers and query more than a trace should.
+  const attributes = { "http.request.method": "GET", "server.address": host, "server.port": port }
   const list: List = Effect.fn("StripeClient.list", { kind: "client", attributes })(function* (kind, account, page) {
     const { createdGte, createdLte, limit, startingAfter } = page
     if ((startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
-    const parameters = {
-      limit,
-      starting_after: startingAfter,
-      "created[gte]": createdGte,
-      "created[lte]": createdLte
-    }
-    const query = UrlParams.toString(UrlParams.fromInput(parameters))
-    const traceparent = yield* Tracing.currentTraceParent
-    const headers = {
-      authorization: `Bearer ${Redacted.value(secretKey)}`,
-      "stripe-account": account,
-      "stripe-version": "2026-10-28.endive",
-      ...(traceparent !== undefined && { traceparent })
-    }
-    const received = yield* Effect.tryPromise({
+    const parameters = { limit, starting_after: startingAfter, created: { gte: createdGte, lte: createdLte } }
+    const traceParent = yield* Tracing.currentTraceParent
+    const { data, has_more, lastResponse } = yield* Effect.tryPromise({
       try: (signal) =>
-        fetch(`${origin}/v1/${paths[kind]}?${query}`, { dispatcher, headers, redirect: "error", signal }).then(
-          readResponse
-        ),
-      catch: connectionFailure
-    })
-    const request = safeWord(received.headers.get("request-id"))
-    yield* Effect.annotateCurrentSpan({
-      ...(request !== undefined && { "practice_data.processor.request": request }),
-      "http.response.status_code": received.status
-    })
-    const { data, has_more } = received.body ?? {}
-    return received.status === 200 && isObjects(data) && Predicate.isBoolean(has_more)
+        calls.run({ signal, traceParent }, () => objects[kind].list(parameters, { stripeAccount: account })),
+      catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
+    }).pipe(Effect.tapError(annotate), Effect.mapError(pspErrorOf))
+    yield* annotate(lastResponse)
+    return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
       ? { data, hasMore: has_more }
-      : yield* responseError(received)
+      : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
   })
   return { list }
 })
@@ -243,7 +261,7 @@ export class PspClient extends Context.Service<
     readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
-  /** Stripe, over HTTP. */
+  /** Stripe, by its official client. */
   static readonly layerStripe = (options: StripeOptions) => Layer.effect(PspClient, stripe(options))
 
   /** The fake: accounts in memory, by their ids. */

@@ -1,5 +1,5 @@
 /**
- * A double of Stripe: a server on a socket of this machine. It keeps to Stripe's
+ * A double of Stripe: a server on a socket of this machine, for Stripe's own client to talk to. It keeps to Stripe's
  * rules, and fails on demand.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"

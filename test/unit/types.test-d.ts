@@ -2,10 +2,18 @@
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 import { Effect, Schema } from "effect"
-import { type HttpApi, HttpApiBuilder, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
+import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { expectTypeOf } from "vitest"
 import { DataApi } from "../../src/api/DataApi.ts"
-import { error, responses, responseWithHeader } from "../../src/api/Errors.ts"
+import {
+  error,
+  OutOfRange,
+  RecordNotFound,
+  RecordStoreDown,
+  responses,
+  responseWithHeader,
+  Unauthorized
+} from "../../src/api/Errors.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
 import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { DeletionTask } from "../../src/api/DeletionTasks.ts"
@@ -16,6 +24,26 @@ import { charges } from "../../src/api/records/Charges.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import { handlersOf } from "../../src/records/Handlers.ts"
 import { Repositories } from "../../src/records/Repository.ts"
+
+const searchFailingWith =
+  <E>(failure: E) =>
+  () =>
+    Effect.fail(failure)
+
+export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
+    // Errors of the middleware are declared as well.
+    .handle("get", searchFailingWith(new Unauthorized()))
+)
+
+export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    // @ts-expect-error A search finds nothing rather than failing.
+    .handle("search", searchFailingWith(new RecordNotFound()))
+    // @ts-expect-error No endpoint declares this error.
+    .handle("get", searchFailingWith(new Error("undeclared")))
+)
 
 class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}
 class Conflict extends error<Conflict>()("Conflict", 409, { detail: Schema.String }) {}
@@ -36,6 +64,13 @@ const listing = HttpApiEndpoint.get("listing", "/", { error: [...responses(Confl
 
 // @ts-expect-error One of its errors has no status.
 export const statusOfListed = (failure: HttpApiEndpoint.Errors<typeof listing>): number => failure.httpApiStatus
+
+export const unhandledEndpoint = HttpApiBuilder.group(
+  DataApi,
+  "charges",
+  // @ts-expect-error The endpoint `get` is not handled.
+  (handlers) => handlers.handle("search", searchFailingWith(new RecordStoreDown()))
+)
 
 export const repositoryOfAnotherGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   // @ts-expect-error Pets are no charges.
@@ -65,6 +100,17 @@ const part = { organization_id: "org_oakridge", id: "charge_1" }
 
 // @ts-expect-error A fake takes whole records.
 export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
+
+export const requiredId = Effect.gen(function* () {
+  const client = yield* HttpApiClient.make(DataApi)
+  yield* client.charges.get({ payload: { id: "charge_1" } })
+  // @ts-expect-error The id of a record is required.
+  yield* client.charges.get({ payload: {} })
+  // @ts-expect-error The id of a record is never null.
+  yield* client.charges.get({ payload: { id: null } })
+  // @ts-expect-error The clinic of a processor read is never null.
+  yield* client["psp-charges"].search({ payload: { clinic: null } })
+})
 
 const client = PracticeData.make({ baseUrl: "http://service.test", apiKey: "key" })
 

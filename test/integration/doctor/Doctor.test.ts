@@ -76,7 +76,7 @@ describe("over a database,", long, () => {
         const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
         has(wrongKey, "fail", "It is unusable", processor)
         const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
-        has(down, "fail", /no connection/, processor)
+        has(down, "fail", /StripeConnectionError/, processor)
         yield* stripe.fail(Faults.rateLimit())
         has(yield* examined(environment), "warn", "(RateLimited)", processor)
         yield* stripe.fail(Faults.lacksPermission)

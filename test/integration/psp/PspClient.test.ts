@@ -1,5 +1,5 @@
 /**
- * The rules of every processor client: the fake in memory, and the client over a socket to a double of Stripe, which
+ * The rules of every processor client: the fake in memory, and Stripe's own client over a socket to a double of Stripe, which
  * fails, or whose calls are interrupted; and the account of a clinic, in the table of clinics and in the fake.
  */
 import { inspect } from "node:util"
@@ -111,12 +111,12 @@ type Expected = Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"]
 
 /** The errors of failures. */
 const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expected: Expected, reason?: string]> = [
-  ["an error on its side", Faults.internal, "unclear", "api_error 500"],
+  ["an error on its side", Faults.internal, "unclear", "StripeAPIError 500"],
   ["a page for people", Faults.html(200), "unclear"],
   ["a page for people with 429", Faults.html(429), "unclear"],
   ["a redirect", answer(302, "", { location: "/v1/charges?limit=1" }), "psp"],
   ["a body cut short", Faults.cutShort, "unclear"],
-  ["a connection that breaks", Faults.reset, "psp", "no connection ECONNRESET"],
+  ["a connection that breaks", Faults.reset, "psp", "StripeConnectionError ECONNRESET"],
   ["a connection that breaks in the body", Faults.resetInBody, "psp"],
   ["a list with the status of an error", answer(500, page), "unclear"],
   ["no content", answer(204, ""), "unclear"],
@@ -136,7 +136,7 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
     "a permission that our key lacks",
     Faults.lacksPermission,
     "permission",
-    "invalid_request_error 403 rak_payout_read"
+    "StripePermissionError 403 rak_payout_read"
   ],
   ["an account without access", Faults.error(403, { type, code: "account_invalid" }), "AccountDisconnected"],
   [
@@ -149,12 +149,7 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, expec
   ["a body of more than 32 MiB", Faults.large(32 * mebibyte + 1), "request", "body too large"],
   ...[`x\n${Faults.processorText}`, oak, "A"].map(
     (code) =>
-      [
-        `a code that is none: ${code}`,
-        Faults.error(500, { type, code }),
-        "unclear",
-        "invalid_request_error 500"
-      ] as const
+      [`a code that is none: ${code}`, Faults.error(500, { type, code }), "unclear", "StripeAPIError 500"] as const
   )
 ]
 
