@@ -2,7 +2,7 @@
  * `sync`: keeps a copy of the records in step by their changes, in rounds. The target records the state of the copy: a
  * sync that was killed, or that meets an outage, resumes there.
  */
-import { Config, DateTime, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
+import { Config, Data, DateTime, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import { count, counted, iso } from "../../operations/Format.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
@@ -48,18 +48,18 @@ const sentence = ({ records, removed, reset }: typeof none) =>
     ...(reset === 0 ? [] : [`${counted(reset, "resource")} reloaded`])
   ].join(", ")
 
-/** Reports the changes since the copy was last in step. */
+/** Reports the changes since the copy was last in step: at most each second, and at the end of a round. */
 export const reporting = Effect.fnUntraced(function* (report: Report) {
   const counts = yield* Ref.make(none)
   const reportedAt = yield* Ref.make<number | undefined>(undefined)
   const isFirst = yield* Ref.make(true)
   return {
     applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Target.Change>) {
-      const countOf = (kind: keyof typeof none | "record") => changes.filter((change) => kind in change).length
+      const number = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
       const total = yield* Ref.updateAndGet(counts, (before) => ({
-        records: before.records + countOf("record"),
-        removed: before.removed + countOf("removed"),
-        reset: before.reset + countOf("reset")
+        records: before.records + number("record"),
+        removed: before.removed + number("removed"),
+        reset: before.reset + number("reset")
       }))
       const now = yield* Time.monotonic
       const last = yield* Ref.updateAndGet(reportedAt, (before) => before ?? now)
@@ -67,7 +67,7 @@ export const reporting = Effect.fnUntraced(function* (report: Report) {
       yield* Ref.set(reportedAt, now)
       yield* report({ event: "applied", ...total }, `${sentence(total)} so far`)
     }),
-    /** The copy has every change that the service has shown. Rounds without one are reported the first time alone. */
+    /** Reports the end of a round. Rounds without changes are silent, except the first. */
     inStep: Effect.fnUntraced(function* (seconds: number) {
       const total = yield* Ref.getAndSet(counts, none)
       yield* Ref.set(reportedAt, undefined)
@@ -84,14 +84,19 @@ const patience = 60_000
 
 const keepsRestarting = new Unavailable({ message: "The order of changes keeps restarting" })
 
-interface Progress {
-  /** False until the service and the target were there once. */
-  readonly hasBegun: boolean
-  /** True from a restart of the order of changes to a round without one. */
-  readonly isRestarting: boolean
-  /** The monotonic time at which the outage began, if there is one. */
-  readonly downSince: number | undefined
-}
+/** The phase of a sync. `since`: the monotonic time at which an outage began. */
+type Phase = Data.TaggedEnum<{
+  /** The service and the target were not reached yet. */
+  Starting: { readonly since?: number }
+  Running: object
+  /** Ends with the next page. */
+  Down: { readonly since: number }
+  /** The order of changes restarted. Ends with a round without a restart. */
+  Restarting: { readonly since?: number }
+}>
+const Phase = Data.taggedEnum<Phase>()
+
+const outageStart = (phase: Phase) => (phase._tag === "Running" ? undefined : phase.since)
 
 /**
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
@@ -101,28 +106,28 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   const { report, source, tables, target, watch } = options
   const requested = tables.map(({ resource }) => resource)
   const reported = yield* reporting(report)
-  const progress = yield* Ref.make<Progress>({ hasBegun: false, isRestarting: false, downSince: undefined })
-  const update = (change: Partial<Progress>) => Ref.update(progress, (before) => ({ ...before, ...change }))
+  const phase = yield* Ref.make<Phase>(Phase.Starting({}))
   const note = (message: string) => report({ event: "note", message }, message)
 
-  const endOutage = Effect.gen(function* () {
-    const { downSince, isRestarting } = yield* Ref.get(progress)
-    if (downSince === undefined || isRestarting) return
-    yield* update({ downSince: undefined })
-    yield* note("Recovered.")
+  /** Ends a phase, and the outage in it. */
+  const end = Effect.fnUntraced(function* (tag: "Down" | "Restarting") {
+    const before = yield* Ref.get(phase)
+    if (before._tag !== tag) return
+    yield* Ref.set(phase, Phase.Running())
+    if (before.since !== undefined) yield* note("Recovered.")
   })
 
   /** Waits until the next attempt. False once the outage has lasted too long. */
   const waitOut = Effect.fnUntraced(function* (error: Failed) {
-    const { downSince, hasBegun } = yield* Ref.get(progress)
-    if (error._tag === "Refused" || (!hasBegun && watch === undefined)) return false
+    const before = yield* Ref.get(phase)
+    if (error._tag === "Refused" || (before._tag === "Starting" && watch === undefined)) return false
     const now = yield* Time.monotonic
-    if (downSince === undefined) yield* note(`${error.message}. Retrying.`)
-    const elapsed = now - (downSince ?? now)
-    yield* update({ downSince: downSince ?? now })
-    if (watch === undefined && elapsed > patience) return false
-    // It doubles each time.
-    yield* Effect.sleep(Math.min(elapsed + 1000, 15_000))
+    const since = outageStart(before) ?? now
+    if (outageStart(before) === undefined) yield* note(`${error.message}. Retrying.`)
+    yield* Ref.set(phase, before._tag === "Running" ? Phase.Down({ since }) : { ...before, since })
+    if (watch === undefined && now - since > patience) return false
+    // The pause doubles each time.
+    yield* Effect.sleep(Math.min(now - since + 1000, 15_000))
     return true
   })
 
@@ -132,7 +137,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
     const keep = (page: Target.ChangePage) => Effect.uninterruptible(copy.apply(page))
     const receive = Effect.fnUntraced(function* (page: Target.ChangePage) {
       yield* keep(page)
-      yield* endOutage
+      yield* end("Down")
       yield* reported.applied(page.body)
     })
     /** Begins a load: what does not come again until the round ends is gone. */
@@ -158,28 +163,29 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
       yield* follow((yield* copy.state).cursor)
     })
     const restart: Effect.Effect<void, Failed> = Effect.gen(function* () {
-      const { isRestarting } = yield* Ref.get(progress)
-      if (!isRestarting) yield* note("The order of changes restarted: reloading all records.")
-      else if (!(yield* waitOut(keepsRestarting))) return yield* keepsRestarting
-      yield* update({ isRestarting: true })
+      const before = yield* Ref.get(phase)
+      if (before._tag !== "Restarting") {
+        yield* note("The order of changes restarted: reloading all records.")
+        const since = outageStart(before)
+        yield* Ref.set(phase, Phase.Restarting(since === undefined ? {} : { since }))
+      } else if (!(yield* waitOut(keepsRestarting))) return yield* keepsRestarting
       yield* reset
       yield* Effect.catchTag(follow(undefined), "CursorExpired", () => restart)
     })
     yield* resume.pipe(
-      Effect.andThen(update({ isRestarting: false })),
+      Effect.andThen(end("Restarting")),
       Effect.catchTag("CursorExpired", () => restart)
     )
-    yield* endOutage
   })
 
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* target.open({ ...options, origin })
-    const { hasBegun } = yield* Ref.get(progress)
-    if (!hasBegun) {
+    const before = yield* Ref.get(phase)
+    if (before._tag === "Starting") {
       const opened = `${origin.organization} at ${origin.url}, to ${target.name}`
       yield* report({ event: "opened", ...origin, target: target.name }, opened)
-      yield* update({ hasBegun: true })
+      yield* Ref.set(phase, before.since === undefined ? Phase.Running() : Phase.Down({ since: before.since }))
     }
     const round = Effect.gen(function* () {
       const [duration] = yield* Effect.timed(readRound(copy))
