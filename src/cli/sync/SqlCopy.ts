@@ -4,7 +4,7 @@
  * first round ends.
  */
 import { hash } from "node:crypto"
-import { DateTime, Effect, Ref, Schema } from "effect"
+import { DateTime, Effect, Ref, Schema, type Scope } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
 
@@ -47,15 +47,16 @@ const isRemoved: Target.Column = { name: "_removed", type: "boolean" }
 /** Quotes keep the capitals of a name. */
 export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-export const namesOf = (columns: ReadonlyArray<Target.Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
+export const columnList = (columns: ReadonlyArray<Target.Column>) =>
+  columns.map(({ name }) => quoteName(name)).join(", ")
 
 /** A resource as it stands in the progress, with a short text that differs for other columns of its rows. */
-const markOf = ({ columns, resource }: Target.Table) =>
+const markedResource = ({ columns, resource }: Target.Table) =>
   `${resource} ${hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)}`
 
 const resourceIn = (marked: string) => marked.replace(/ .*/, "")
 
-/** The committed state of the copy, and that of the pages staged after it; each resource is marked by `markOf`. */
+/** The committed state of the copy, and that of the pages staged after it; each resource is marked by `markedResource`. */
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
 type Progress = typeof Progress.Type
 
@@ -72,7 +73,7 @@ const stagedRow = (change: Target.Change): Row => {
 }
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
-export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
+const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
   const { columnsOf, name: databaseName, quote, run } = dialect
   const [mark, resources] = [quote(markTable), quote(resourcesTable)]
   const instant = dialect.typeOf("timestamptz")
@@ -123,18 +124,18 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     return stored.progress
   })
 
-  const marks = new Map(options.tables.map((table) => [table.resource, markOf(table)]))
+  const marks = new Map(options.tables.map((table) => [table.resource, markedResource(table)]))
 
-  const typesOf = ({ columns }: Target.Table) =>
+  const columnTypes = ({ columns }: Target.Table) =>
     Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
 
   const ensureTable = (table: Target.Table) =>
-    ensure(table.name, { ...typesOf(table), id: "text primary key", _removed_at: instant, _synced_at: instant })
+    ensure(table.name, { ...columnTypes(table), id: "text primary key", _removed_at: instant, _synced_at: instant })
 
   const ensureStaged = (table: Target.Table) =>
     ensure(stagedTable(table), {
       _position: dialect.position,
-      ...typesOf(table),
+      ...columnTypes(table),
       [isRemoved.name]: dialect.typeOf(isRemoved.type)
     })
 
@@ -211,7 +212,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
         ? `update ${copied} set _removed_at = ${time}, _synced_at = ${time} where _removed_at is null and id in (${gone})`
         : `delete from ${copied} where id in (${gone})`
     )
-    const names = namesOf(table.columns)
+    const names = columnList(table.columns)
     const replaced = [...table.columns.slice(1).map(({ name }) => quoteName(name)), "_synced_at", "_removed_at"]
     yield* run(
       `insert into ${copied} (${names}, _synced_at) select ${names}, ${time} from ${latest} not _removed
@@ -258,4 +259,10 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
         Effect.flatMap((next) => Ref.set(progress, next))
       )
   } satisfies Target.Copy
+})
+
+/** The target of a database, whose dialect connects to it. */
+export const target = (name: string, dialect: Effect.Effect<Dialect, Failed, Scope.Scope>): Target.Target => ({
+  name,
+  open: (options) => Effect.flatMap(dialect, (connected) => open(connected, options))
 })

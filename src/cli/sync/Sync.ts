@@ -11,7 +11,7 @@ import * as Output from "../Output.ts"
 import { command, type Failed, misused, Unavailable } from "../Usage.ts"
 import * as Source from "./Source.ts"
 import * as Target from "./Target.ts"
-import { targetOf } from "./Targets.ts"
+import { parseTarget } from "./Targets.ts"
 
 export interface Line {
   readonly event: string
@@ -249,7 +249,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
   const source = yield* Source.make({ baseUrl: given.url, apiKey: given.apiKey.value }).pipe(
     Effect.mapError(({ message }) => misused(`${message}.`))
   )
-  const target = yield* targetOf(given.target, given)
+  const target = yield* parseTarget(given.target, given)
   // Until the command ends, only their user can read files that are made.
   yield* Effect.acquireRelease(
     Effect.sync(() => process.umask(0o077)),

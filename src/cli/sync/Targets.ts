@@ -1,7 +1,7 @@
 /** The kinds of copies: in a schema of a Postgres, or in a SQLite file. */
 import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { Duration, Effect, Predicate, Redacted, Result } from "effect"
+import { Duration, Effect, Predicate, Redacted, Result, type Scope } from "effect"
 import { connectionOptions, type ConnectionOptions, format } from "../../database/ConnectionUrl.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Files from "../../process/Files.ts"
@@ -72,7 +72,7 @@ export const postgres = (connection: ConnectionOptions, schemaName: string, soft
   const schema = SqlCopy.quoteName(schemaName)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
 
-  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
+  const dialect = Effect.gen(function* (): Effect.fn.Return<SqlCopy.Dialect, Failed, Scope.Scope> {
     const run = yield* connect(connection, postgresFailure(name))
     const [own] = yield* run("select to_regnamespace($1) is not null as exists, hashtextextended($2, 0)::text as key", [
       schema,
@@ -81,36 +81,33 @@ export const postgres = (connection: ConnectionOptions, schemaName: string, soft
     const oneAtATime = `select pg_advisory_xact_lock(${String(own?.["key"])})`
     // Needs a privilege even where the schema exists. Of two sessions that make one at once, one would fail.
     if (own?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
-    return yield* SqlCopy.open(
-      {
-        name,
-        quote,
-        typeOf: (type) => type,
-        position: "bigint generated always as identity",
-        begin: `begin; set local ${limits}; ${lasting}; ${oneAtATime}`,
-        empty: "truncate",
-        run,
-        columnsOf: (table) =>
-          run(
-            `select attname as name from pg_attribute
+    return {
+      name,
+      quote,
+      typeOf: (type) => type,
+      position: "bigint generated always as identity",
+      begin: `begin; set local ${limits}; ${lasting}; ${oneAtATime}`,
+      empty: "truncate",
+      run,
+      columnsOf: (table) =>
+        run(
+          `select attname as name from pg_attribute
              where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
-            [quote(table)]
-          ),
-        insert: (table, columns, rows) => {
-          const names = SqlCopy.namesOf(columns)
-          return run(
-            `insert into ${quote(table)} (${names})
+          [quote(table)]
+        ),
+      insert: (table, columns, rows) => {
+        const names = SqlCopy.columnList(columns)
+        return run(
+          `insert into ${quote(table)} (${names})
              select ${names} from json_populate_recordset(null::${quote(table)}, $1)`,
-            [rows]
-          )
-        },
-        softDelete
+          [rows]
+        )
       },
-      opening
-    )
+      softDelete
+    }
   })
 
-  return { name, open }
+  return SqlCopy.target(name, dialect)
 }
 
 /** The system's codes for SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL and SQLITE_CANTOPEN. */
@@ -140,7 +137,7 @@ export const sqlite = (file: string, name: string, softDelete: boolean): Target.
   const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: toFailure })
   const inode = attempt(() => statSync(file, { throwIfNoEntry: false })?.ino)
 
-  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
+  const dialect = Effect.gen(function* (): Effect.fn.Return<SqlCopy.Dialect, Failed, Scope.Scope> {
     const isTaken = yield* Effect.mapError(Files.takeLock(`${file}.sync-lock`), ({ cause }) => toFailure(cause))
     if (!isTaken) {
       return yield* refused(`Another process is syncing the copy in ${name}. Stop it first, or choose another target.`)
@@ -154,36 +151,33 @@ export const sqlite = (file: string, name: string, softDelete: boolean): Target.
     const made = yield* inode
     const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
       attempt(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params))
-    return yield* SqlCopy.open(
-      {
-        name,
-        quote: SqlCopy.quoteName,
-        typeOf: (type) => types.get(type) ?? "text",
-        position: "integer primary key",
-        begin: "begin immediate",
-        empty: "delete from",
-        run,
-        // A file that was removed can still be written, and nobody would see it.
-        columnsOf: Effect.fnUntraced(function* (table) {
-          return (yield* inode) === made ? yield* run("select name from pragma_table_info($1)", [table]) : []
-        }),
-        insert: (table, columns, rows) => {
-          // Lists and objects are kept as JSON, booleans as 0 and 1.
-          const values = columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`)
-          const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
-          return run(`insert into ${into} select ${values.join(", ")} from json_each($1)`, [rows])
-        },
-        softDelete
+    return {
+      name,
+      quote: SqlCopy.quoteName,
+      typeOf: (type) => types.get(type) ?? "text",
+      position: "integer primary key",
+      begin: "begin immediate",
+      empty: "delete from",
+      run,
+      // A file that was removed can still be written, and nobody would see it.
+      columnsOf: Effect.fnUntraced(function* (table) {
+        return (yield* inode) === made ? yield* run("select name from pragma_table_info($1)", [table]) : []
+      }),
+      insert: (table, columns, rows) => {
+        // Lists and objects are kept as JSON, booleans as 0 and 1.
+        const values = columns.map((column) => `json_extract(value, '$.${SqlCopy.quoteName(column.name)}')`)
+        const into = `${SqlCopy.quoteName(table)} (${SqlCopy.columnList(columns)})`
+        return run(`insert into ${into} select ${values.join(", ")} from json_each($1)`, [rows])
       },
-      opening
-    )
+      softDelete
+    }
   })
 
-  return { name, open }
+  return SqlCopy.target(name, dialect)
 }
 
 /** The target of `postgres://...` or `sqlite:FILE`. */
-export const targetOf = Effect.fnUntraced(function* (
+export const parseTarget = Effect.fnUntraced(function* (
   text: string,
   { schema, softDelete }: Readonly<{ schema: string | undefined; softDelete: boolean }>
 ) {

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import type { Change } from "../../../src/cli/sync/Target.ts"
-import { targetOf } from "../../../src/cli/sync/Targets.ts"
+import { parseTarget } from "../../../src/cli/sync/Targets.ts"
 import { type Report, reporting, reports } from "../../../src/cli/sync/Sync.ts"
 
 const changes = (records: number, removed = 0): ReadonlyArray<Change> => [
@@ -70,7 +70,7 @@ type Options = Partial<Readonly<{ schema: string; softDelete: boolean }>>
 
 /** The name of a target, or the error of a text. */
 const named = (text: string, { schema, softDelete = false }: Options = {}) =>
-  targetOf(text, { schema, softDelete }).pipe(
+  parseTarget(text, { schema, softDelete }).pipe(
     Effect.map(({ name }) => name),
     Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join()))
   )
