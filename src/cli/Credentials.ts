@@ -39,7 +39,7 @@ export const organizations = Command.make("organizations").pipe(
   Command.withSubcommands([listOrganizations, createOrganization])
 )
 
-const idOf = (credential: "key" | "secret") =>
+const idArgument = (credential: "key" | "secret") =>
   Argument.String("id").pipe(Argument.withDescription(`Id of the ${credential}, as \`${credential}s list\` shows it`))
 
 const printMade = Effect.fnUntraced(function* (
@@ -82,7 +82,7 @@ const listKeys = command("keys list", Operators.keys, {
 const revokeKey = command("keys revoke", Operators.keys, {
   description: "Revoke an API key; it stops working at once",
   examples: [["practice-data keys revoke key_3nVQ0aXbT1Zk"]],
-  flags: { id: idOf("key") }
+  flags: { id: idArgument("key") }
 })(function* ({ id }) {
   const revoked = yield* Commands.revokeKey(id)
   if (Option.isNone(revoked)) return yield* refused(`No valid key ${id} to revoke.`)
@@ -125,7 +125,7 @@ const listSecrets = command("secrets list", Operators.tasks, {
 const revokeSecret = command("secrets revoke", Operators.tasks, {
   description: "Revoke a signing secret; it stops working at once",
   examples: [["practice-data secrets revoke secret_0a1b2c3d4e5f"]],
-  flags: { id: idOf("secret") }
+  flags: { id: idArgument("secret") }
 })(function* ({ id }) {
   const revoked = yield* Commands.revokeSecret(id)
   if (Option.isNone(revoked)) return yield* refused(`No valid signing secret ${id} to revoke.`)

@@ -10,7 +10,7 @@ import { loadDemoData } from "../demo/Load.ts"
 import * as Output from "./Output.ts"
 import { refused } from "./Usage.ts"
 
-const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
+const databasesWith = (overrides: Partial<Databases.DatabaseSettings>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       // Commands read no records.
@@ -25,10 +25,10 @@ const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
     })
   )
 
-const databases = layerOf({})
+const databases = databasesWith({})
 
 /** The databases, migrated or not: migrating at the start would leave `migrate` nothing to say. */
-export const asTheyAre = layerOf({ migrate: Option.some(false) })
+export const asTheyAre = databasesWith({ migrate: Option.some(false) })
 
 const migrated = <I>(database: Context.Key<I, Database>, name: keyof ReturnType<typeof Databases.namesOf>) =>
   Layer.effectDiscard(

@@ -40,14 +40,14 @@ const widest = 200
 const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
 /** The text of a value, and a time to the second. */
-const textOf = (value: unknown): string => {
+const valueText = (value: unknown): string => {
   if (Predicate.isNullish(value)) return "-"
   if (!Predicate.isString(value)) return JSON.stringify(value)
   return isTime.test(value) ? value.replace("T", " ").replace(/(\.\d+)?Z$/, "") : value
 }
 
-const cellOf = (value: unknown) => {
-  const whole = textOf(value)
+const cellText = (value: unknown) => {
+  const whole = valueText(value)
   return printable(whole.length > widest ? `${whole.slice(0, widest - 1)}…` : whole)
 }
 
@@ -61,7 +61,7 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 
 /** The lines of a table, the names of its fields first. */
 export const lines = (fields: ReadonlyArray<string>, rows: ReadonlyArray<Row>) =>
-  aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellOf(row[field])))])
+  aligned([fields.map(printable), ...rows.map((row) => fields.map((field) => cellText(row[field])))])
 
 /** Prints records: as lines of JSON, or as a table of some fields. */
 export const rows = (isJson: boolean, records: ReadonlyArray<Row>, fields: ReadonlyArray<string>) => {
@@ -70,14 +70,14 @@ export const rows = (isJson: boolean, records: ReadonlyArray<Row>, fields: Reado
 }
 
 /** The fields of a record with the text of their values, those of an object each by itself. */
-const pairsOf = (value: object, prefix = ""): ReadonlyArray<readonly [string, string]> =>
+const fieldTexts = (value: object, prefix = ""): ReadonlyArray<readonly [string, string]> =>
   Object.entries<unknown>({ ...value }).flatMap(([field, member]) => {
     const name = `${prefix}${field}`
     return Predicate.isReadonlyObject(member)
-      ? pairsOf(member, `${name}.`)
-      : [[printable(name), textOf(member)] as const]
+      ? fieldTexts(member, `${name}.`)
+      : [[printable(name), valueText(member)] as const]
   })
 
 /** Prints a record: as JSON, or as a line for each field, of the whole record or a part of it. */
 export const shown = (isJson: boolean, value: object, part = value) =>
-  isJson ? record(value) : print(aligned(pairsOf(part)))
+  isJson ? record(value) : print(aligned(fieldTexts(part)))

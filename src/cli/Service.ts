@@ -85,7 +85,7 @@ export const demo = command("demo", Operators.tasks, {
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
 
-const linesOf = (findings: ReadonlyArray<Doctor.Finding>) =>
+const findingLines = (findings: ReadonlyArray<Doctor.Finding>) =>
   [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, ofArea]) => [
     area,
     ...ofArea.flatMap(({ advice, message, status }) => [
@@ -102,7 +102,7 @@ export const doctor = command("doctor", Reactivity.layer, {
 })(function* ({ json }) {
   const findings = yield* Doctor.examine()
   if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
-  else yield* Output.print(linesOf(findings))
+  else yield* Output.print(findingLines(findings))
   const count = (status: Doctor.Finding["status"]) => findings.filter((finding) => finding.status === status).length
   const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
   if (count("fail") > 0) return yield* refused(summary)

@@ -7,7 +7,7 @@ import { maximumAttempts } from "../deletions/Retries.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import * as Commands from "../operations/Commands.ts"
-import { counted, outcomeOf } from "../operations/Format.ts"
+import { counted, outcomeText } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, misused, refused } from "./Usage.ts"
@@ -31,7 +31,7 @@ const list = command("tasks list", Operators.tasks, {
 })(function* ({ json, limit, ...filter }) {
   const tasks = yield* Tasks.list(filter, limit)
   const fields = ["id", "state", "organization_id", "idempotency_key", "scheduled_for", "attempts", "outcome"]
-  yield* Output.rows(json, json ? tasks : tasks.map((task) => ({ ...task, outcome: outcomeOf(task) })), fields)
+  yield* Output.rows(json, json ? tasks : tasks.map((task) => ({ ...task, outcome: outcomeText(task) })), fields)
 })
 
 /** The flags that name a task. */
@@ -46,7 +46,7 @@ const identity = {
   key: Output.text("idempotency-key", "Idempotency-Key of the delivery, instead of the id; with --organization")
 }
 
-const identityOf = ({ id, key, organization: owner }: Command.Command.Config.Infer<typeof identity>) => {
+const identify = ({ id, key, organization: owner }: Command.Command.Config.Infer<typeof identity>) => {
   if (id !== undefined && key === undefined) return Effect.succeed({ id, organization: owner })
   if (id === undefined && key !== undefined && owner !== undefined) {
     return Effect.succeed({ id: taskIdOf(owner, key), organization: owner })
@@ -68,7 +68,7 @@ const show = command("tasks show", Operators.tasks, {
   ],
   flags: { ...identity, json: Output.json }
 })(function* (given) {
-  const which = yield* identityOf(given)
+  const which = yield* identify(given)
   const task = yield* Tasks.show(which)
   if (Option.isNone(task)) return yield* notFound(which)
   yield* Output.shown(given.json, task.value, Struct.omit(task.value, ["payload"]))
@@ -92,7 +92,7 @@ const replay = command("tasks replay", Operators.tasks, {
 })(function* ({ reason, yes, ...given }) {
   if (given.id !== undefined || given.key !== undefined) {
     if (reason !== undefined) return yield* misused("Use either a task-id, or --reason.")
-    const which = yield* identityOf(given)
+    const which = yield* identify(given)
     return yield* Tasks.Replay.$match(yield* Commands.replayTask(which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only dead tasks can be replayed.`),
@@ -114,7 +114,7 @@ const cancel = command("tasks cancel", Operators.tasks, {
   examples: [["practice-data tasks cancel 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: identity
 })(function* (given) {
-  const which = yield* identityOf(given)
+  const which = yield* identify(given)
   yield* Facts.Cancel.$match(yield* Commands.cancelTask(which), {
     Cancelled: ({ undone }) =>
       Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
@@ -154,7 +154,7 @@ const showItems = command("deletions show", Operators.tasks, {
   examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
   flags: { ...identity, limit: Output.limit("items"), json: Output.json }
 })(function* ({ json, limit, ...given }) {
-  const which = yield* identityOf(given)
+  const which = yield* identify(given)
   const task = Option.getOrUndefined(yield* Tasks.details(which))
   if (task === undefined) return yield* notFound(which)
   const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)

@@ -15,7 +15,7 @@ const pad = (number: number) => String(number).padStart(4, "0")
 const amount = (number: number) => 2450 + (number % 24) * 125
 const fee = (number: number) => Math.round(amount(number) * 0.029) + 30
 
-const objectsOf = (slug: string) => {
+const demoObjects = (slug: string) => {
   const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
   const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
     Array.makeBy(count, (index): PspObject => {
@@ -56,5 +56,5 @@ const objectsOf = (slug: string) => {
 
 /** The objects of each demo account, by its id. */
 export const accounts: Accounts = Object.fromEntries(
-  organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
+  organizations.map(({ slug }) => [accountOf(slug), demoObjects(slug)])
 )

@@ -51,7 +51,7 @@ export const counted = (value: number, one: string): string => `${count(value)} 
 export const share = (part: number, all: number): string => (all === 0 ? "–" : `${rough((100 * part) / all)} %`)
 
 /** The outcome of a deletion task, or its last error. */
-export const outcomeOf = ({ last_error, outcome }: Task): string | null => {
+export const outcomeText = ({ last_error, outcome }: Task): string | null => {
   if (outcome === null) return last_error
   const { invoices, lines, notDeleted } = totalsOf(outcome)
   const done = `${counted(invoices, "invoice")} and ${counted(lines, "line")} deleted`

@@ -61,7 +61,7 @@ const pass: State = { status: "pass" }
 const warn = (output: string): State => ({ status: "warn", output })
 
 /** An answer in time, of a server whose clock is about right. */
-const stateOfDatabase = (sql: Database, { isWritten = false } = {}) =>
+const databaseState = (sql: Database, { isWritten = false } = {}) =>
   Effect.match(sql.run(request, measure(sql)), {
     onFailure: warn,
     onSuccess: (measured) => {
@@ -78,7 +78,7 @@ const changeStates: Readonly<Record<FeedState, State>> = {
   Distributed: { ...pass, output: "Not served: the database is distributed over several servers" }
 }
 
-const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {
+const processorStates: Readonly<Record<Effect.Success<PspReads["Service"]["state"]>, State>> = {
   up: pass,
   down: warn("Cannot be reached"),
   none: { ...pass, output: "None" }
@@ -88,7 +88,7 @@ const statesOfProcessor: Readonly<Record<Effect.Success<PspReads["Service"]["sta
  * The readiness for roles: each database that they need is migrated, and its login may do what they do. A database that is
  * down keeps the state that it had. The errors of the request are the failures of the database.
  */
-const readinessOf = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, checking: StatementRequest<Failure>) {
+const makeReadiness = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, checking: StatementRequest<Failure>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const needed = roles.flatMap((role) =>
     role === "data-api"
@@ -156,7 +156,7 @@ export class HealthChecks extends Context.Service<
         const changes = yield* Effect.serviceOption(ChangeClock)
         const sweep = yield* Effect.serviceOption(Sweep)
         const unswept = Option.isSome(sweep) ? sweep.value.unswept : Effect.succeed(0)
-        const readiness = yield* readinessOf(roles, { ...request, unavailable: identity })
+        const readiness = yield* makeReadiness(roles, { ...request, unavailable: identity })
         let isStopping = false
         const isReady = () => readiness.isReady() && !isStopping
         const { read } = yield* Series.current
@@ -164,17 +164,17 @@ export class HealthChecks extends Context.Service<
         yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
         const checks = {
           ...(roles.includes("data-api") && {
-            records: stateOfDatabase(records),
-            credentials: stateOfDatabase(credentials)
+            records: databaseState(records),
+            credentials: databaseState(credentials)
           }),
-          tasks: Effect.zipWith(stateOfDatabase(tasks, { isWritten: true }), unswept, (state, seconds) =>
+          tasks: Effect.zipWith(databaseState(tasks, { isWritten: true }), unswept, (state, seconds) =>
             state.status === "pass" && seconds > 60 ? warn("Deletions are not applied again: see the log") : state
           ),
           ...(Option.isSome(changes) && {
             changes: Effect.map(changes.value.state, (state) => changeStates[state])
           }),
           ...(Option.isSome(psp) && {
-            processor: Effect.map(psp.value.state, (state) => statesOfProcessor[state])
+            processor: Effect.map(psp.value.state, (state) => processorStates[state])
           })
         }
         return HealthChecks.of({

@@ -150,7 +150,7 @@ export const plot = <Point extends { readonly start: number }>(
 
 type Count<Point> = readonly [name: string, count: (point: Point) => number]
 
-const heightOf = <Point>(point: Point, stack: ReadonlyArray<Count<Point>>) =>
+const stackHeight = <Point>(point: Point, stack: ReadonlyArray<Count<Point>>) =>
   stack.reduce((sum, [, count]) => sum + count(point), 0)
 
 /** A bar chart of three counts, one above the other: the last one at the bottom. */
@@ -160,10 +160,10 @@ export const stackedPlot = <Point extends { readonly start: number }>(
   counts: Readonly<Record<Color, Count<Point>>>
 ): Html => {
   const { amber, red, teal } = counts
-  const most = Math.max(1, ...timeline.points.map((point) => heightOf(point, [teal, amber, red])))
+  const most = Math.max(1, ...timeline.points.map((point) => stackHeight(point, [teal, amber, red])))
   const series = ([name, count]: Count<Point>, ...below: ReadonlyArray<Count<Point>>): Series<Point> => ({
     name,
-    share: (point) => (count(point) + heightOf(point, below)) / most,
+    share: (point) => (count(point) + stackHeight(point, below)) / most,
     text: (point) => Format.count(count(point))
   })
   return plot(title, timeline, [Format.count(most), "0"], {

@@ -41,7 +41,7 @@ export const needs = {
 } satisfies Readonly<Record<string, Needed>>
 
 /** The end of the name of the group role that has the privileges of a role. */
-export const groupOf = { "data-api": "_api", intake: "_intake", worker: "_worker" } satisfies Readonly<
+export const groupSuffixes = { "data-api": "_api", intake: "_intake", worker: "_worker" } satisfies Readonly<
   Record<Role, string>
 >
 

@@ -18,7 +18,7 @@ const probe: StatementRequest<Failure> = {
 }
 
 /** Updates the gauges of the backlog each time that it runs. A database that does not answer in time has none. */
-const tasksOf = (sql: Database, { gauge }: Series.Series) => {
+const backlogProbe = (sql: Database, { gauge }: Series.Series) => {
   const states = Record.map({ scheduled: 0, running: 0, dead: 0 }, (_, state) =>
     gauge("practice_data_tasks", { state })
   )
@@ -32,10 +32,10 @@ const tasksOf = (sql: Database, { gauge }: Series.Series) => {
     const before = yield* Time.wall
     const counts = yield* sql.run(probe, Tasks.counts(sql))
     const [after, then] = [yield* Time.wall, Date.parse(counts.now)]
-    const ageOf = (at: string | null) => (at === null ? 0 : Math.max(0, then - Date.parse(at)) / 1000)
+    const secondsSince = (at: string | null) => (at === null ? 0 : Math.max(0, then - Date.parse(at)) / 1000)
     Record.map(states, (tasks, state) => tasks.set(Math.min(Tasks.mostCounted, counts[state])))
-    oldest.set(ageOf(counts.oldest_due_at))
-    unsettled.set(ageOf(counts.unsettled_since))
+    oldest.set(secondsSince(counts.oldest_due_at))
+    unsettled.set(secondsSince(counts.unsettled_since))
     // The server read its clock at some time between the two.
     offset.set((Math.min(after, Math.max(before, then)) - then) / 1000)
     readAt.set(after / 1000)
@@ -59,7 +59,7 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const sweep = yield* Effect.serviceOption(Sweep)
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = [...new Set(has("data-api") ? [records, credentials, tasks] : [tasks])]
-      const whenReady = has("intake") || has("worker") ? [tasksOf(tasks, series)] : []
+      const whenReady = has("intake") || has("worker") ? [backlogProbe(tasks, series)] : []
       const unswept = series.gauge("practice_data_deletions_unswept_seconds")
       const round = Effect.gen(function* () {
         if (yield* health.isReady) yield* together(whenReady)

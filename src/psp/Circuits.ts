@@ -51,21 +51,21 @@ type Result = "works" | "fails" | "mayFail" | "mayFailOnce" | undefined
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
 export const makeBreaker = () => {
   const circuits = new Map<string, Circuit>()
-  const openingOf = (key: string) => circuits.get(key)?.opening
+  const openCircuit = (key: string) => circuits.get(key)?.opening
   return {
-    isOpen: (key: string) => openingOf(key) !== undefined,
+    isOpen: (key: string) => openCircuit(key) !== undefined,
     openCircuits: () => Iterable.countBy(circuits.values(), ({ opening }) => opening !== undefined),
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
-    untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
+    untilNext: (key: string, now: number) => Math.max(0, (openCircuit(key)?.nextAt ?? now) - now),
     /**
      * Admits a call of an owner, which `untilNext` has to allow. The result settles it, and tells how that changed the
      * circuit. It counts only while the circuit is as it was when the call was admitted.
      */
     admit: (key: string, owner: Owner, now: number) => {
-      const opening = openingOf(key)
+      const opening = openCircuit(key)
       if (opening !== undefined) opening.nextAt = now + probeInterval
       return (result: Result, ended: number): "opened" | "closed" | undefined => {
-        if (result === undefined || openingOf(key) !== opening) return undefined
+        if (result === undefined || openCircuit(key) !== opening) return undefined
         const before = circuits.get(key)?.suspects ?? []
         const ofOrganization = before.filter(({ organization }) => organization === owner.organization)
         if (result === "mayFailOnce" && before.some(({ account }) => account === owner.account)) return undefined
@@ -103,14 +103,14 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   psp: ["unavailable", "fails", undefined]
 }
 
-const errorOf = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
+const failureIn = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return ["success", "works", "works", "works"]
   if (Cause.hasInterruptsOnly(exit.cause)) {
     return ["interrupted", took < silentAfter ? undefined : "mayFailOnce", took < hangAfter ? undefined : "fails"]
   }
-  const error = errorOf(exit)
+  const error = failureIn(exit)
   if (error === undefined) return [undefined, undefined, undefined]
   return verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
 }
@@ -128,7 +128,7 @@ const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unkn
     ? Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
     : Effect.annotateLogs(
         Effect.logWarning(`Circuit breaker open: ${name} failed ${failures} times in a row`),
-        annotations(errorOf(exit))
+        annotations(failureIn(exit))
       )
 
 /** The one key of the circuit of the PSP. */

@@ -9,7 +9,7 @@ import { maximumLimit, pspGroups, type PspKind } from "../api/Psp.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { PspReads } from "./PspReads.ts"
 
-const handlersOf = (kind: PspKind) =>
+const kindHandlers = (kind: PspKind) =>
   HttpApiBuilder.group(
     DataApi,
     `psp-${kind}`,
@@ -39,4 +39,4 @@ const handlersOf = (kind: PspKind) =>
     })
   )
 
-export const layer = Layer.mergeAll(Layer.empty, ...Record.keys(pspGroups).map(handlersOf))
+export const layer = Layer.mergeAll(Layer.empty, ...Record.keys(pspGroups).map(kindHandlers))

@@ -95,7 +95,7 @@ export const fieldsByColumn = ({ hidden, record }: Resource) => {
 
 const letters = (name: string) => name.replace(/[^a-z]/g, "")
 
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
 interface Options {
   /** The organization of all rows. Undefined: their `organization_id` names it. */
@@ -172,7 +172,7 @@ export const make = (resource: Resource, options: Options) => {
     const named = values["organization_id"] ?? undefined
     const owner = isOrganizations ? columns["id"] : (organization ?? named)
     const decoded = decode(columns)
-    const issues = Result.isFailure(decoded) ? issuesOf(decoded.failure.issue).issues : []
+    const issues = Result.isFailure(decoded) ? formatIssues(decoded.failure.issue).issues : []
     const faults = issues.map(({ message, path: [first] = [] }): Fault => {
       const field = Predicate.isString(first) ? first : "id"
       const value = columns[field]

@@ -8,7 +8,7 @@ import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { counted } from "../Format.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
-import { groupOf, grantsToOthers, lacking, needs, sharedWith } from "../Privileges.ts"
+import { groupSuffixes, grantsToOthers, lacking, needs, sharedWith } from "../Privileges.ts"
 import type { Role } from "../Settings.ts"
 
 /** A fact, with its remedy unless all is well. */
@@ -101,7 +101,7 @@ export const schema = Effect.fnUntraced(function* (
         ? ok(`The login has the privileges that ROLES=${role} needs.`)
         : fail(
             `The login lacks ${listed(privileges)}, which ROLES=${role} needs.`,
-            `Run: grant ${prefix}${groupOf[role]} to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks.`
+            `Run: grant ${prefix}${groupSuffixes[role]} to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks.`
           )
     ),
     ...others.map(({ grantee, objects }) =>

@@ -71,7 +71,7 @@ export const list = Page.list<Tasks.Task>({
     Organization: ({ organization_id: organization }) => id(organization, link(path, { organization })),
     "Scheduled for": ({ scheduled_for }) => Format.moment(scheduled_for, now),
     "Due, or ended": ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now),
-    "Outcome, or last error": (task) => clamped(Format.outcomeOf(task))
+    "Outcome, or last error": (task) => clamped(Format.outcomeText(task))
   })
 })
 
@@ -93,7 +93,7 @@ const facts = (task: Tasks.Task, now: number) => {
     Ended: time(task.finished_at),
     Trace: trace !== undefined && id(trace),
     "Changes by operators": h("a", { href: link("/ops/audit", { organization, target }) })("Audit log"),
-    "Outcome, or last error": Format.outcomeOf(task) ?? "none so far"
+    "Outcome, or last error": Format.outcomeText(task) ?? "none so far"
   })
 }
 
