@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { migrate } from "../../src/database/Migrations.ts"
-import * as Cluster from "../../test/support/Cluster.ts"
+import * as Cluster from "../../test/system/database/Cluster.ts"
 import { clientOf } from "../../test/support/TestDatabase.ts"
 import * as TcpProxy from "../../test/support/TcpProxy.ts"
 

@@ -2,7 +2,7 @@
 import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schedule } from "effect"
-import * as Cluster from "../../../test/support/Cluster.ts"
+import * as Cluster from "../../../test/system/database/Cluster.ts"
 import * as TcpProxy from "../../../test/support/TcpProxy.ts"
 import type { Event } from "./History.ts"
 

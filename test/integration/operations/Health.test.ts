@@ -4,7 +4,6 @@ import { Clock, Context, DateTime, Effect, Fiber, Layer, Record } from "effect"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Database from "../../../src/database/Database.ts"
-import * as Distribution from "../../../src/database/Distribution.ts"
 import type { Role } from "../../../src/operations/Settings.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
@@ -85,7 +84,6 @@ interface Given {
   readonly credentials?: Place
   readonly tasks?: Place
   readonly changes?: FeedState
-  readonly isDistributed?: boolean
   readonly processor?: "up" | "down" | "none"
   /** Called each time that the state of the processor is read. */
   readonly onLook?: () => void
@@ -113,18 +111,14 @@ const checksOf = (
 }
 
 /** The checks over databases at these places. */
-const checksOver = (given: Given, roles: ReadonlyArray<Role> = ["data-api"]) => {
-  const records = Effect.map(databaseAt(given.records ?? "up"), (database): Database.Database =>
-    given.isDistributed === true ? Object.assign(database, { distribution: Distribution.distributed }) : database
-  )
-  return checksOf(given, roles).pipe(
+const checksOver = (given: Given, roles: ReadonlyArray<Role> = ["data-api"]) =>
+  checksOf(given, roles).pipe(
     Layer.provide([
-      Layer.effect(Database.RecordDatabase, records),
+      Layer.effect(Database.RecordDatabase, databaseAt(given.records ?? "up")),
       Layer.effect(Database.CredentialDatabase, databaseAt(given.credentials ?? "up")),
       Layer.effect(Database.TaskDatabase, databaseAt(given.tasks ?? "up"))
     ])
   )
-}
 
 const serverOver = Effect.fnUntraced(function* (given: Given) {
   const { sql } = yield* TestDatabase

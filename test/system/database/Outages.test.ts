@@ -10,7 +10,7 @@ import { makeScheduler } from "../../../src/deletions/Scheduler.ts"
 import { delivery } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf } from "../../support/TestDatabase.ts"
-import * as Cluster from "../../support/Cluster.ts"
+import * as Cluster from "./Cluster.ts"
 
 const open = (url: string) => clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
 

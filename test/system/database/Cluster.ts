@@ -6,13 +6,13 @@ import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result } from "effect"
-import { migrate } from "../../src/database/Migrations.ts"
-import { eventually } from "./eventually.ts"
-import { once } from "./once.ts"
-import * as LocalPostgres from "./LocalPostgres.ts"
-import { childrenOf } from "./Process.ts"
-import { clientOf } from "./TestDatabase.ts"
-import * as Tools from "./Tools.ts"
+import { migrate } from "../../../src/database/Migrations.ts"
+import { eventually } from "../../support/eventually.ts"
+import { once } from "../../support/once.ts"
+import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import { childrenOf } from "../../support/Process.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
+import * as Tools from "../../support/Tools.ts"
 
 type Settings = NonNullable<LocalPostgres.Options["settings"]>
 
@@ -48,7 +48,7 @@ interface Options extends Pick<LocalPostgres.Options, "settings"> {
 }
 
 /** A folder for the files of a server, which is not made yet. */
-export const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
+const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
 
 const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.given, settings }: Options) {
   const postgres = yield* LocalPostgres.make({
@@ -133,7 +133,7 @@ const finishCopy = (from: string, to: string, label: string) => {
 }
 
 /** Copies the files of a cluster that runs, as a base backup does; returns their folder. */
-export const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
+const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
   const backup = yield* newFolder
   yield* Effect.gen(function* () {
     const session = yield* sql.reserve
@@ -185,17 +185,6 @@ export const follow = Effect.fnUntraced(function* ({ sql }: Cluster, primary: Cl
   yield* eventually("a standby that follows", isStreaming, (is) => is === (primary !== undefined))
 })
 
-const untilIt = (place: "replay" | "receive", written: "pg_current_wal_lsn()" | "pg_current_wal_flush_lsn()") =>
-  Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
-    const [last] = yield* primary.sql<{ lsn: string }>`select ${primary.sql.literal(written)}::text as lsn`
-    const has = standby.sql.literal(`pg_last_wal_${place}_lsn()`)
-    const isDone = standby.sql`select 1 where ${has} >= ${last?.lsn ?? ""}::pg_lsn`
-    yield* eventually(`a standby (${place})`, isDone, ({ length }) => length > 0)
-  })
-
-/** Waits until a standby has replayed all that its primary has written. */
-export const caughtUp = untilIt("replay", "pg_current_wal_lsn()")
-
 export const untilWritable = ({ sql }: Cluster) =>
   eventually(
     "a server that has recovered",
@@ -204,12 +193,6 @@ export const untilWritable = ({ sql }: Cluster) =>
   )
 
 export const promote = (standby: Cluster) => Effect.andThen(standby.sql`select pg_promote()`, untilWritable(standby))
-
-/** Starts the copy of a cluster, as it is: with `recovery`, it is recovered to a point in time before. */
-export const start = Effect.fnUntraced(function* (folder: string, recovery?: Settings) {
-  if (recovery !== undefined) writeFileSync(join(folder, "recovery.signal"), "")
-  return yield* open(folder, { settings: recovery ?? {} })
-})
 
 export const useIds = ({ sql }: Cluster, count: number) =>
   sql.unsafe(`do $$ begin
