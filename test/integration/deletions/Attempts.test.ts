@@ -98,7 +98,17 @@ suite("an attempt", stores, {
     yield* postpone(claim, Duration.zero)
     yield* isIdle
   }),
-
+  "whose worker stops is the last if it is the eighth": Effect.gen(function* () {
+    let { claim: last } = yield* claimed("1")
+    while (last.attempt < maximumAttempts) {
+      yield* TestClock.adjust(lease)
+      last = yield* claimOne()
+    }
+    yield* TestClock.adjust(lease)
+    assert.isEmpty(yield* claimAll())
+    yield* isSuperseded(last)
+    yield* isIdle
+  }),
   "that was postponed does not count, however often": Effect.gen(function* () {
     const { postpone } = yield* Scheduler
     let { claim } = yield* claimed("1")

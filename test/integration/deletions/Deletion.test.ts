@@ -298,6 +298,27 @@ suite("a deletion", postgres, {
     assert.deepInclude(claim && (yield* runOne(claim)), { lines_of_invoices: 2 })
     assert.deepStrictEqual<unknown>(yield* sql`select id from seen`, [{ id: "i1" }])
     yield* sql`drop function note_seen cascade`
+  }),
+
+  "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`drop index invoice_lines_search_invoice`
+    yield* sql`insert into invoices (organization_id, id) select 'org_a', 'new' || n from generate_series(1, 200) n`
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'new' || n, 'new' || n % 200 + 1 from generate_series(1, 800) n`
+    const session = yield* clientOf((yield* TestDatabase).url)
+    const read = Effect.andThen(
+      session`select pg_stat_force_next_flush()`,
+      session<{ rows: number }>`
+        select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
+        from pg_stat_user_tables where relname = 'invoice_lines'`
+    )
+    const [before] = yield* read
+    yield* deletedIn(session, { invoices: Array.makeBy(200, (n) => ({ invoice_id: `new${n + 1}` })) })
+    const [after] = yield* read
+    // A scan for each invoice would read 160,000.
+    assert.isBelow((after?.rows ?? 0) - (before?.rows ?? 0), 16_000)
   })
 })
 

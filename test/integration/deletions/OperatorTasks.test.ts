@@ -28,9 +28,20 @@ import {
 
 const everything = { state: undefined, organization: undefined }
 
+const idsOf = (tasks: ReadonlyArray<Tasks.Task>) => tasks.map(({ id }) => id)
+
 const find = (id: string, organization?: string) => Effect.map(Tasks.show({ id, organization }), Option.getOrUndefined)
 
 layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
+  it.effect("lists the tasks of all organizations, the latest first, as many as asked", () =>
+    Effect.gen(function* () {
+      const made = yield* Made
+      const all = [made.scheduled, made.running, made.completed, made.dead]
+      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 100)), all)
+      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 2)), all.slice(0, 2))
+    })
+  )
+
   const unknown = "00000000-0000-5000-8000-000000000000"
 
   it.effect("shows a task with its payload, and none for an id that no task of the organization has", () =>

@@ -1,17 +1,18 @@
 /** The way back: deletions that operators undo, and tasks that they cancel. */
 import { userInfo } from "node:os"
 import { assert } from "@effect/vitest"
-import { DateTime, Duration, Effect } from "effect"
+import { DateTime, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Outcome } from "../../../src/api/DeletionTasks.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
+import * as Marks from "../../../src/deletions/Marks.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { locked } from "../../../src/deletions/Run.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -28,7 +29,7 @@ import {
   postgres,
   suite
 } from "../../support/deletions/support.ts"
-import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_a"
 const invoice = (id: string): InvoiceDeletions => ({ invoices: [{ invoice_id: id }] })
@@ -148,6 +149,31 @@ suite("an undone deletion", postgres, {
     assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
   }),
 
+  "waits for a row that a later transaction holds": Effect.gen(function* () {
+    yield* seedInvoices
+    const other = yield* elsewhere
+    const task = yield* deleted("1", invoice("i1"))
+    yield* settles
+    const holding = openTransaction(
+      other,
+      other`select from invoices where organization_id = ${organization} and id = 'i1' for update`
+    )
+    const first = yield* holding
+    yield* undoTask(task)
+    const { steps } = yield* settler
+    yield* steps(3)
+    const later = yield* Effect.forkScoped(holding)
+    yield* first.commit
+    const second = yield* Fiber.join(later)
+    yield* steps(3)
+    assert.deepStrictEqual(yield* deletedIds, ["i1"])
+    assert.strictEqual(yield* unsettled, 1)
+    yield* second.rollback
+    yield* steps(3)
+    yield* isServed
+    assert.strictEqual(yield* unsettled, 0)
+  }),
+
   "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
     yield* seedInvoices
     const other = yield* elsewhere
@@ -161,6 +187,24 @@ suite("an undone deletion", postgres, {
     yield* undoTask(taskId)
     yield* steps(1)
     yield* isServed
+  }),
+
+  "of many invoices compares no line with the facts of others": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const task = "00000000-0000-0000-0000-000000000001"
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
+      select ${organization}, 'many' || n, 'x' || n, true, '2026-01-01' from generate_series(1, 1000) n`
+    yield* addFacts(1000, {
+      task_id: `'${task}'`,
+      id: "'x' || n",
+      verdict: "'deleted'",
+      deleted_at: "'2026-01-01'",
+      undone_at: "now()"
+    })
+    yield* sql`analyze deletions, invoice_lines`
+    assert.isBelow((yield* readsOf("deletions", Marks.apply(sql, { organization, ids: [task] }))).rows, 20_000)
+    assert.isEmpty(yield* sql`select from invoice_lines where is_deleted`)
   }),
 
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {

@@ -63,6 +63,16 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     })
   )
 
+  it.effect("shows a task to its organization alone", () =>
+    Effect.gen(function* () {
+      const { task } = yield* OperatorStore
+      const { completed } = yield* Tasks
+      assert.deepInclude(yield* task("org_a", completed), { idempotency_key: "completed", invoices_count: 1 })
+      for (const other of [task("org_b", completed), task("org_a", "no uuid")])
+        assert.strictEqual((yield* Effect.flip(other)).status, 404)
+    })
+  )
+
   it.effect("a command that changes something is in the audit log, and one that does not is not", () =>
     Effect.gen(function* () {
       const store = yield* OperatorStore

@@ -74,6 +74,41 @@ for (const [name, client] of Object.entries({ layerMemory: PspClient.layerMemory
       })
     )
 
+    it.effect("takes each bound of time to be inclusive, also alone", () =>
+      Effect.gen(function* () {
+        const { createdGte, createdLte, ids } = thousand
+        const until = yield* list("balance-transactions", oak, { limit: 1, createdLte })
+        assert.deepStrictEqual(idsOf(until.data), ids.slice(0, 1))
+        const since = yield* walk("balance-transactions", oak, { limit: 100, createdGte })
+        assert.strictEqual(since.at(-1), ids.at(-1))
+      })
+    )
+
+    it.effect("finds the object to start after among all of the account, whatever the bounds", () =>
+      Effect.gen(function* () {
+        const { ids, ...bounds } = thousand
+        const newer = made("balance-transactions", oak).at(-1)?.id
+        const older = made("balance-transactions", oak)[0]?.id
+        const page = { limit: 2, ...bounds }
+        const afterNewer = yield* list("balance-transactions", oak, { ...page, startingAfter: newer })
+        assert.deepStrictEqual([idsOf(afterNewer.data), afterNewer.hasMore], [ids.slice(0, 2), true])
+        const afterOlder = yield* list("balance-transactions", oak, { ...page, startingAfter: older })
+        assert.deepStrictEqual(afterOlder, { data: [], hasMore: false })
+      })
+    )
+
+    it.effect("has no more when the page holds the last object and is full, or is empty", () =>
+      Effect.gen(function* () {
+        assert.isFalse((yield* list("charges", oak, { limit: 20 })).hasMore)
+        assert.isTrue((yield* list("charges", oak, { limit: 19 })).hasMore)
+        const nothing = { data: [], hasMore: false }
+        assert.deepStrictEqual(yield* list("charges", empty, { limit: 10 }), nothing)
+        assert.deepStrictEqual(yield* list("charges", oak, { limit: 10, createdGte: Number.MAX_SAFE_INTEGER }), nothing)
+        const last = made("charges", oak)[0]?.id
+        assert.deepStrictEqual(yield* list("charges", oak, { limit: 10, startingAfter: last }), nothing)
+      })
+    )
+
     it.effect.each([
       ["of another account", made("charges", harbor)[0]?.id],
       ["of another kind", made("refunds", oak)[0]?.id],

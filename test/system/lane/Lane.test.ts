@@ -8,9 +8,9 @@ import { eventually } from "../../support/eventually.ts"
 import { keyHashOf } from "../../support/keys.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { tries } from "../../support/tries.ts"
+import { long, tries } from "../../support/tries.ts"
 import { agree, counts, cursorOf, each, exchange, logged, type Sent, statements, TwoWays } from "./TwoWays.ts"
-import { connection, header, rebodied, requestTo, revokedKey, textOf } from "./wire.ts"
+import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "./wire.ts"
 
 /** What a client sends, for an error. */
 const shown = ({ pieces }: Sent) => pieces.join("|").slice(0, 3000)
@@ -45,6 +45,15 @@ layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)(
     Effect.map(agreeOn({ pieces }), (responses) =>
       assert.match(responses.find(({ head }) => !head.includes(" 100 "))?.head ?? "", new RegExp(`^HTTP/1.1 ${status}`))
     )
+  )
+
+  it.effect(
+    "respond the same to each odd form of a request",
+    () =>
+      Effect.forEach(odd(requestTo("/charges/get", '{"id":"charge_oakridge_0001"}')), (text) =>
+        agreeOn({ pieces: [text] })
+      ),
+    long
   )
 
   it.effect("continue a feed from the cursor of either", () =>

@@ -167,6 +167,9 @@ const idsOf = ({ path: given }: Endpoint) => {
 /** The feed of all records, which is the first endpoint. */
 const [feed] = endpoints
 
+/** Each odd form of a request. */
+export const odd = (request: Request) => changes.map((each) => textOf(each(request)))
+
 /** The body of a request that finds something, or nearly so. */
 const bodyOf = (endpoint: Endpoint) => {
   const more = literal(
