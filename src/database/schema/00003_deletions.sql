@@ -226,9 +226,10 @@ create function deletion_settings() returns void language sql as $function$
   ) i
 $function$;
 
--- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold, and counts them as locked.
--- It finds those that the database refuses by halving. A row that was deleted before keeps its first time. One row a statement: a
--- list of ids may be looked up by reading all of the organization, while there are no statistics.
+-- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold,
+-- and counts them as locked. It finds those that the database refuses by halving. A row that was deleted before keeps its
+-- first time. One row a statement: a list of ids may be looked up by reading all of the organization, while there are no
+-- statistics.
 create function mark_rows(
   organization text, name text, ids text[], times jsonb, out locked integer, out refused text[], out reason text
 ) language plpgsql as $function$
