@@ -35,7 +35,7 @@ const doesNotWait = Effect.fnUntraced(function* <A, E, R>(
   id: string | undefined,
   process: Effect.Effect<A, E, R>
 ) {
-  const lock = other`select 1 from deletion_tasks where id = ${id ?? ""}::uuid for update`
+  const lock = other`select 1 from deletion_tasks where organization_id = 'org_a' and id = ${id ?? ""}::uuid for update`
   const holding = yield* openTransaction(other, lock)
   const running = yield* Effect.forkScoped(process)
   const state = yield* untilDoneOrBlocked(other, running)

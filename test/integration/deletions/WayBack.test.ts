@@ -177,7 +177,10 @@ suite("an undone deletion", postgres, {
   "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
     yield* seedInvoices
     const other = yield* elsewhere
-    yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    yield* openTransaction(
+      other,
+      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
+    )
     const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
     yield* TestClock.adjust(delay)
     assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
@@ -210,7 +213,10 @@ suite("an undone deletion", postgres, {
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
     yield* seedInvoices
     const other = yield* elsewhere
-    const holding = yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    const holding = yield* openTransaction(
+      other,
+      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
+    )
     const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
     yield* TestClock.adjust(delay)
     assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
@@ -267,7 +273,10 @@ suite("a cancelled task", postgres, {
   "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const other = yield* elsewhere
-    const holding = yield* openTransaction(other, other`select from invoice_lines where id = 'i1a' for update`)
+    const holding = yield* openTransaction(
+      other,
+      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
+    )
     const { taskId: id } = yield* scheduled(delivery("1", invoice("i1")))
     yield* TestClock.adjust(delay)
     const claim = yield* claimOne()

@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { eventually } from "../eventually.ts"
-import { clientOf, TestDatabase } from "../TestDatabase.ts"
+import { clientOf, isDistributed, TestDatabase } from "../TestDatabase.ts"
 
 /** A connection beside those of the scheduler. */
 export const elsewhere = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3 }))
@@ -39,7 +39,7 @@ export const unsettled = Effect.gen(function* () {
 export const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
   eventually(
     "backends that wait for a lock",
-    sql`select 1 from pg_stat_activity
+    sql`select 1 from ${sql(isDistributed() ? "citus_stat_activity" : "pg_stat_activity")}
         where datname = current_database() and wait_event_type = 'Lock' and wait_event like ${event}`,
     ({ length }) => isSo(length)
   )

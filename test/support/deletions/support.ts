@@ -9,7 +9,7 @@ import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import type { Claim } from "../../../src/deletions/WorkerTasks.ts"
-import { TestDatabase } from "../TestDatabase.ts"
+import { isDistributed, TestDatabase } from "../TestDatabase.ts"
 
 export const delay = Duration.minutes(1)
 
@@ -155,14 +155,21 @@ export type Check<A = unknown> = Effect.Effect<
   Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase | Scope.Scope
 >
 
-/** Checks rules over schedulers, each rule on a new one. */
-export const suite = (name: string, over: ReadonlyArray<Store>, rules: Readonly<Record<string, Check>>) =>
+/** Checks rules over schedulers, each rule on a new one. `refused`: rules that several servers cannot run, with the reason. */
+export const suite = (
+  name: string,
+  over: ReadonlyArray<Store>,
+  rules: Readonly<Record<string, Check>>,
+  refused: Readonly<Record<string, string>> = {}
+) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store, tags = [] } of over) {
-      it.effect.each(Object.entries(rules))(
-        `%s (${store})`,
-        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
-        { tags }
-      )
-    }
+    for (const { scheduler, store, tags = [] } of over)
+      for (const [rule, check] of Object.entries(rules)) {
+        const reason = isDistributed() ? refused[rule] : undefined
+        it.effect.skipIf(reason !== undefined)(
+          `${rule} (${reason ?? store})`,
+          () => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+          { tags }
+        )
+      }
   })
