@@ -44,7 +44,7 @@ it("the modules of the entries export what other packages may import, and nothin
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
     Migrations:
-      "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing requireMigrated script scriptOf untilMigrated",
+      "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated script scriptOf untilMigrated",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",
     Settings: "isLoopback readSettings variables",
