@@ -112,28 +112,26 @@ export const make = Effect.gen(function* () {
     ) as v (organization, task)
   ) v`
 
-  /** The tasks of some that have work left. */
-  const unapplied = (some: ReadonlyArray<TaskId>) =>
+  /** The tasks of an organization that have work left. */
+  const unapplied = ({ ids, organization }: Marks.Tasks) =>
     Marks.inMarking(
       sql,
       tasks(sql`
-        select distinct v.organization, v.task as "taskId" from ${values(some)}
-        join deletion_work w on w.organization_id = v.organization and w.task_id = v.task`)
+        select distinct organization_id as organization, task_id as "taskId" from deletion_work
+        where organization_id = ${organization} and task_id = any (${ids}::uuid[])`)
     )
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
-  const applyAll = Effect.fnUntraced(function* (some: ReadonlyArray<TaskId>) {
-    const left = yield* Effect.forEach(
-      Object.values(Array.groupBy(some, ({ organization }) => `=${organization}`)),
-      (own) =>
-        inTime(
-          Marks.apply(sql, { organization: own[0].organization, ids: own.map(({ taskId }) => taskId) }).pipe(
-            Effect.flatMap((count) => (count > 0 ? unapplied(own) : Effect.succeed([]))),
-            Effect.orElseSucceed(() => own)
-          )
-        )
+  const applyOwn = Effect.fnUntraced(function* (noted: Marks.Tasks) {
+    const work = yield* inTime(unapplied(noted))
+    if (work.length === 0) return []
+    const own = { organization: noted.organization, ids: work.map(({ taskId }) => taskId) }
+    return yield* inTime(
+      Marks.apply(sql, own).pipe(
+        Effect.flatMap((count) => (count > 0 ? unapplied(own) : Effect.succeed([]))),
+        Effect.orElseSucceed(() => work)
+      )
     )
-    return left.flat()
   })
 
   /** Applies the facts of a batch. Returns the tasks that have rows left. */
@@ -141,8 +139,10 @@ export const make = Effect.gen(function* () {
     const left: Array<TaskId> = []
     let some = yield* inTime(page(batch, undefined))
     while (some.length > 0) {
-      const work = yield* inTime(unapplied(some))
-      left.push(...(yield* applyAll(work)))
+      for (const own of Object.values(Array.groupBy(some, ({ organization }) => `=${organization}`))) {
+        const ids = Array.dedupe(own.map(({ taskId }) => taskId))
+        left.push(...(yield* applyOwn({ organization: own[0].organization, ids })))
+      }
       some = yield* inTime(page(batch, some.at(-1)))
     }
     return left
