@@ -73,7 +73,7 @@ export interface PoolOptions {
   readonly pool?: Pool
   readonly applicationName: string
   readonly maxConnections: number
-  /** How many of these send statements without waiting for the answers to those before; by default none. */
+  /** The number of these that send statements without waiting for the answers to those before; by default none. */
   readonly pipelinedConnections?: number
   /** The time that a connection may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input | undefined

@@ -34,7 +34,7 @@ export const script = (text: string) =>
 
 const defaultPrefix = "practice_data"
 
-/** What the names of the roles begin with. */
+/** The prefix of the names of the roles. */
 export const recordedPrefix = (sql: Constructor) =>
   Effect.map(textsOf(sql`select min(roles) as text from migrations`), ([prefix = defaultPrefix]) => prefix)
 

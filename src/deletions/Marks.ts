@@ -25,7 +25,7 @@ export interface Rows {
   readonly times: Readonly<Record<string, string | null>>
 }
 
-/** What became of rows: the number of those that others hold, and the ids of those that the database refused. */
+/** The result of a change of rows: the number of those that others hold, and the ids of those that the database refused. */
 export interface Change extends Pick<Rows, "table"> {
   readonly locked: number
   readonly refused: ReadonlyArray<string>

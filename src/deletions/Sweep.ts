@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
     union all
     select 'prepared ' || gid from pg_prepared_xacts where database = current_database()`
 
-  /** Those of all servers: the rows of an organization are written on its own. */
+  /** The transactions of all servers: the rows of an organization are written on its own server. */
   const transactions = Effect.suspend(() => {
     const others = sql`
       union all
