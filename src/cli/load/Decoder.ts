@@ -8,13 +8,8 @@ import { type ColumnType, typeOf } from "../sync/Target.ts"
 
 type Values = Readonly<Record<string, unknown>>
 
-/** A row, and the line on which it begins. The texts of a CSV stand for values of other types. */
-export interface Row {
-  readonly line: number
-  readonly values: Values
-  /** The reason why the line is no row. */
-  readonly broken?: string
-}
+/** A row, or the reason why there is none, and its line. The texts of a CSV stand for values of other types. */
+export type Row = { readonly line: number } & ({ readonly values: Values } | { readonly broken: string })
 
 /** A fault of a row. Without a field, it is of the whole row. */
 export interface Fault {
@@ -61,19 +56,14 @@ const convert = (value: unknown, type: ColumnType | undefined): unknown => {
   return isNumber && isExact(value) ? Number(value) : value
 }
 
-/** The reason why the database would refuse a value that its schema accepts. */
-const valueFault = (column: string, type: ColumnType, value: unknown, hasTimeZone: boolean) => {
-  const texts = [value].flat().filter(Predicate.isString)
-  if (texts.some((each) => each.includes("\0"))) return "contains U+0000"
-  if (texts.some((each) => !each.isWellFormed())) return "is not well-formed Unicode"
-  const [text] = texts
-  if (text === undefined) return undefined
-  if (column === "id" && text.trim() === "") return "is blank"
-  if (type !== "date" && type !== "timestamptz") return undefined
+const isZoned = (text: string) => /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10))
+
+/** The reason why a text is no date, or no time. */
+const timeFault = (text: string, mayLackZone: boolean) => {
+  if (/^\d\d?[/.-]\d\d?[/.-]\d{4}/.test(text)) return "must be written YYYY-MM-DD"
   const instant = Instant.parse(text)
   if (Result.isFailure(instant)) return instant.failure
-  if (type === "date" || hasTimeZone || /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10))) return undefined
-  return "has no time zone: add an offset, such as Z, or use --time-zone"
+  return mayLackZone || isZoned(text) ? undefined : "has no time zone: add an offset, such as Z, or use --time-zone"
 }
 
 const noPortions = Record.map(PaymentIntent.fields.payment_split.fields, () => null)
@@ -108,57 +98,58 @@ interface Options {
 }
 
 /** Makes the decoder of the rows of a resource. */
-export const make = (resource: Resource, options: Options) => {
-  const { hasTimeZone, isKnown, keepsTimes, organization } = options
-  const fields = fieldsByColumn(resource)
-  const types = new Map([...fields].map(([column, field]) => [column, typeOf(field)]))
+export const make = (resource: Resource, { hasTimeZone, isKnown, keepsTimes, organization }: Options) => {
+  const columns = new Map(
+    [...fieldsByColumn(resource)].map(([column, field]) => [
+      column,
+      { type: typeOf(field), isNullable: Schema.is(field)(null), decode: Schema.decodeUnknownResult(field) }
+    ])
+  )
   const isOrganizations = resource.table === "organizations"
 
-  const checked = [...fields].map(([column, field]) => {
-    const type = typeOf(field)
-    // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
-    const time = Schema.is(field)(null) ? Schema.NullOr(Schema.String) : Schema.String
-    const own: Codec = type === "timestamptz" ? time : field
-    const schema = own.check(Schema.makeFilter((value) => valueFault(column, type, value, hasTimeZone)))
-    return [column, column === "id" ? schema : Schema.optionalKey(schema)] as const
-  })
-  const strictly = { errors: "all", onExcessProperty: "error" } as const
-  const decode = Schema.decodeUnknownResult(Schema.Struct(Object.fromEntries(checked)), strictly)
-
-  const explain = (column: string, value: unknown, message: string) => {
-    if (!fields.has(column)) {
-      const [names, given] = [[...fields.keys()], letters(column)]
-      const near = names.find((name) => letters(name).startsWith(given) || given.startsWith(letters(name)))
-      const hint = near === undefined || given === "" ? `, which has ${names.join(", ")}` : `: did you mean ${near}?`
-      return `is not a field of ${resource.name}${hint}`
-    }
-    if (Predicate.isNullish(value)) return column === "id" ? "is missing" : "must have a value, or no column"
-    const [text, type = ""] = [Predicate.isString(value) ? value : "", types.get(column)]
-    if (type === "numeric" && decimal.test(text)) return inexact
-    const isOtherDate = (type === "date" || type === "timestamptz") && /^\d\d?[/.-]\d\d?[/.-]\d{4}/.test(text)
-    return isOtherDate ? "must be written YYYY-MM-DD" : message.replace(" | null", "")
+  const notAField = (name: string) => {
+    const [names, given] = [[...columns.keys()], letters(name)]
+    const near = names.find((one) => letters(one).startsWith(given) || given.startsWith(letters(one)))
+    const hint = near === undefined || given === "" ? `, which has ${names.join(", ")}` : `: did you mean ${near}?`
+    return `is not a field of ${resource.name}${hint}`
   }
 
-  /** The columns of a value. An object and a composed name are kept by their parts. */
-  const toColumns =
-    (values: Values) =>
-    ([name, value]: readonly [string, unknown]): Array<readonly [string, unknown]> => {
-      const column = columnOf(name)
-      if (!fields.has(column) && name === "organization_id") return []
-      if (!keepsTimes && lastChanges.has(column)) return []
-      if (column === "wellnes_plan_name" && fields.has("plan_name")) {
-        return "plan_name" in values ? [] : Object.entries({ plan_name: value, species: null, plan_header: null })
-      }
-      const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
-      return Predicate.isReadonlyObject(split)
-        ? Object.entries<unknown>({ ...noPortions, ...split }).map(([part, each]) => [
-            `${column}_${columnOf(part)}`,
-            each
-          ])
-        : [[column, convert(value, types.get(column))]]
+  /** The reason why a column cannot have a value. */
+  const refusal = (name: string, value: unknown): string | undefined => {
+    const column = columns.get(name)
+    if (column === undefined) return notAField(name)
+    const { decode, isNullable, type } = column
+    if (Predicate.isNullish(value)) {
+      return isNullable ? undefined : name === "id" ? "is missing" : "must have a value, or no column"
     }
+    const texts = [value].flat().filter(Predicate.isString)
+    const [text] = texts
+    if (texts.some((each) => each.includes("\0"))) return "contains U+0000"
+    if (texts.some((each) => !each.isWellFormed())) return "is not well-formed Unicode"
+    if (name === "id" && text?.trim() === "") return "is blank"
+    if (type === "numeric" && text !== undefined && decimal.test(text)) return inexact
+    // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
+    if (type === "timestamptz" && text !== undefined) return timeFault(text, hasTimeZone)
+    const fault = type === "date" && text !== undefined ? timeFault(text, true) : undefined
+    const decoded = decode(value)
+    if (fault !== undefined || Result.isSuccess(decoded)) return fault
+    return formatIssues(decoded.failure.issue).issues[0]?.message.replace(" | null", "")
+  }
 
-  /** The faults of the organization of a row, which a column may name. */
+  /** The columns of a field. An object and a composed name are kept by their parts. */
+  const toColumns = (values: Values, name: string): ReadonlyArray<readonly [string, unknown]> => {
+    const [column, value] = [columnOf(name), values[name]]
+    if (!columns.has(column) && name === "organization_id") return []
+    if (!keepsTimes && lastChanges.has(column)) return []
+    if (column === "wellnes_plan_name" && columns.has("plan_name")) {
+      return "plan_name" in values ? [] : Object.entries({ plan_name: value, species: null, plan_header: null })
+    }
+    const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
+    if (!Predicate.isReadonlyObject(split)) return [[column, convert(value, columns.get(column)?.type)]]
+    return Object.entries({ ...noPortions, ...split }).map(([part, each]) => [`${column}_${columnOf(part)}`, each])
+  }
+
+  /** The reason why a row cannot be of an organization, which a column may name. */
   const ownerFault = (owner: unknown, named: unknown) => {
     if (named !== undefined && named !== owner) return "is another organization"
     if (isOrganizations) return undefined
@@ -167,20 +158,25 @@ export const make = (resource: Resource, options: Options) => {
   }
 
   /** The columns of a row with its organization and id, and its faults. */
-  return ({ broken, line, values }: Row) => {
-    const columns: Record<string, unknown> = Object.fromEntries(Object.entries(values).flatMap(toColumns(values)))
+  return (row: Row) => {
+    const values = "values" in row ? row.values : {}
+    const decoded = Object.fromEntries(Object.keys(values).flatMap((name) => toColumns(values, name)))
     const named = values["organization_id"] ?? undefined
-    const owner = isOrganizations ? columns["id"] : (organization ?? named)
-    const decoded = decode(columns)
-    const issues = Result.isFailure(decoded) ? formatIssues(decoded.failure.issue).issues : []
-    const faults = issues.map(({ message, path: [first] = [] }): Fault => {
-      const field = Predicate.isString(first) ? first : "id"
-      const value = columns[field]
-      return { field, value, reason: explain(field, value, message) }
-    })
-    const reason = ownerFault(owner, named)
-    if (reason !== undefined) faults.push({ field: "organization_id", reason, value: named })
-    const found = broken === undefined ? faults : [{ reason: broken }]
-    return { line, columns, organization: String(owner), id: String(columns["id"]), faults: found }
+    const owner = isOrganizations ? decoded["id"] : (organization ?? named)
+    const faults: ReadonlyArray<Fault> =
+      "broken" in row
+        ? [{ reason: row.broken }]
+        : [
+            ...Object.entries({ id: undefined, ...decoded }).map(([field, value]) => ({
+              field,
+              value,
+              reason: refusal(field, value)
+            })),
+            { field: "organization_id", value: named, reason: ownerFault(owner, named) }
+          ].flatMap(({ reason, ...at }) => (reason === undefined ? [] : [{ ...at, reason }]))
+    return { line: row.line, columns: decoded, organization: String(owner), id: String(decoded["id"]), faults }
   }
 }
+
+/** A row that was decoded. Without a fault it can be written. */
+export type Decoded = ReturnType<ReturnType<typeof make>>

@@ -1,8 +1,8 @@
 /** The files of a load, and their rows: CSV or NDJSON in UTF-8, each of one resource, maybe compressed by gzip. */
-import { createReadStream, readdirSync, statSync } from "node:fs"
-import { basename, join } from "node:path"
+import { createReadStream, statSync } from "node:fs"
+import { basename } from "node:path"
 import { createGunzip } from "node:zlib"
-import { Data, Effect, Predicate, Stream } from "effect"
+import { Array, Data, Effect, Order, Predicate, Stream } from "effect"
 import { columnOf } from "../../api/records/Field.ts"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
@@ -12,35 +12,30 @@ import { fieldsByColumn, parseJson, type Row } from "./Decoder.ts"
 
 const extension = /\.(csv|ndjson|jsonl)(\.gz)?$/i
 
+export interface File {
+  readonly path: string
+  readonly resource: Resource
+  readonly isCsv: boolean
+  readonly isGzip: boolean
+}
+
 const identify = (path: string) => {
   const [suffix = "", kind = "", gzip] = extension.exec(path) ?? []
   const name = basename(path, suffix).toLowerCase()
-  const order = resources.findIndex((one: Resource) => suffix !== "" && (one.table === name || one.name === name))
-  const resource: Resource | undefined = resources[order]
-  return { path, order, resource, isCsv: kind.toLowerCase() === "csv", isGzip: gzip !== undefined }
+  const resource = resources.find((one: Resource) => suffix !== "" && (one.table === name || one.name === name))
+  return resource === undefined
+    ? refused(`${path} is not named after a resource, such as charges.csv or pets.ndjson.gz.`)
+    : Effect.succeed<File>({ path, resource, isCsv: kind.toLowerCase() === "csv", isGzip: gzip !== undefined })
 }
 
-export type File = ReturnType<typeof identify> & { readonly resource: Resource }
+const inOrderOfTheApi = Array.sortWith(
+  ({ resource }: File) => resources.findIndex((one) => one === resource),
+  Order.Number
+)
 
-/** The files of paths, in the API's order of resources. Of a folder, those that have the ending of a kind. */
-export const find = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-  const expand = (path: string) =>
-    statSync(path).isDirectory()
-      ? readdirSync(path).flatMap((name) => (extension.test(name) && !name.startsWith(".") ? [join(path, name)] : []))
-      : [path]
-  const files = yield* Effect.try({
-    try: () => [...new Set(paths.flatMap(expand).toSorted())].map(identify),
-    catch: (cause) => refused(`Cannot read ${paths.join(", ")}: ${Failure.reasonOfFile(cause)}`)
-  })
-  if (files.length === 0) return yield* refused(`No files to load in ${paths.join(", ")}.`)
-  return yield* Effect.forEach(
-    files.toSorted((one, other) => one.order - other.order),
-    ({ resource, ...file }) =>
-      resource === undefined
-        ? refused(`${file.path} is not named after a resource, such as charges.csv or pets.ndjson.gz.`)
-        : Effect.succeed<File>({ ...file, resource })
-  )
-})
+/** The files of paths, in the API's order of resources. */
+export const find = (paths: ReadonlyArray<string>) =>
+  Effect.map(Effect.forEach(new Set(paths), identify), inOrderOfTheApi)
 
 /** Nothing of a file can be read from this line on. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly line: number; readonly reason: string }> {}
@@ -49,9 +44,7 @@ const countLineEnds = (text: string) => text.split("\n").length - 1
 
 const ndjsonRow = (line: number, text: string): Row => {
   const value = parseJson(text)
-  return Predicate.isReadonlyObject(value)
-    ? { line, values: { ...value } }
-    : { line, broken: "is not a JSON object", values: { text } }
+  return Predicate.isReadonlyObject(value) ? { line, values: { ...value } } : { line, broken: "is not a JSON object" }
 }
 
 /** A field of CSV (RFC 4180): the text in its quotes and what follows them, or a text that does not begin with a quote. */
@@ -65,12 +58,9 @@ const fieldText = ([, quoted, , plain = ""]: ReadonlyArray<string | undefined>) 
 
 const csvRow = (line: number, text: string, header: ReadonlyArray<string | null>): Row => {
   const fields = [...text.matchAll(csvFields)]
-  if (fields.some(([, , after = ""]) => after.trim() !== "")) {
-    return { line, broken: "has text after a closing quote", values: { text } }
-  }
+  if (fields.some(([, , after = ""]) => after.trim() !== "")) return { line, broken: "has text after a closing quote" }
   if (fields.length !== header.length) {
-    const broken = `has ${fields.length} fields, but the header has ${header.length}`
-    return { line, broken, values: { text } }
+    return { line, broken: `has ${fields.length} fields, but the header has ${header.length}` }
   }
   return { line, values: Object.fromEntries(fields.map((field, index) => [header[index] ?? "", fieldText(field)])) }
 }
@@ -109,7 +99,7 @@ const parse = (place: Place, text: string, { isCsv, resource }: File): readonly 
       fault = headerFault(header, resource)
       if (fault !== undefined) break
     } else if (row.startsWith("\ufeff")) {
-      rows.push({ line, broken: "begins with a byte order mark", values: { text: row } })
+      rows.push({ line, broken: "begins with a byte order mark" })
     } else if (!isBlank) rows.push(isCsv ? csvRow(line, row, header ?? []) : ndjsonRow(line, row))
     line += countLineEnds(row)
     end += row.length

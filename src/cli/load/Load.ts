@@ -1,14 +1,13 @@
 /** `load`: upserts the rows of files. All are read twice: first every row is checked, then those that differ are written. */
-import { Array, DateTime, Effect, FileSystem, Iterable, Number, Predicate, Schema, Stream } from "effect"
+import { Array, DateTime, Effect, Iterable, Number, Predicate, Schema, Stream } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
 import { rowsOf, textsOf } from "../../database/Columns.ts"
 import { TaskDatabase } from "../../database/Database.ts"
 import { inLongTransaction, isLost, messageOf } from "../../database/SqlFailure.ts"
 import { count, counted } from "../../operations/Format.ts"
-import * as Failure from "../../process/Failure.ts"
 import * as Operators from "../Operators.ts"
 import * as Output from "../Output.ts"
-import { command, misused, refused } from "../Usage.ts"
+import { command, refused } from "../Usage.ts"
 import * as Decoder from "./Decoder.ts"
 import * as Files from "./Files.ts"
 
@@ -21,7 +20,6 @@ const flags = {
     Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
     Output.optional
   ),
-  rejects: Output.text("rejects", "Load the valid rows; write the others and their faults to a new file, as NDJSON"),
   missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
     Flag.withDescription("`delete`: delete the records that the files lack, of each organization in them"),
     Flag.withDefault("keep")
@@ -60,25 +58,22 @@ const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.strin
 
 /** Collects faults: the same one of many lines once, with their number and the first of them. */
 const makeFaults = () => {
-  const faults = new Map<
-    string,
-    { readonly path: string; readonly lines: Array<number>; readonly words: string; count: number }
-  >()
+  const faults = new Map<string, { readonly path: string; readonly words: string; lines: string; count: number }>()
   return {
     add: (path: string, line: number, { field, reason, value }: Decoder.Fault) => {
       const key = JSON.stringify([path, field, reason])
       const words = [shorten(field), reason, shorten(value)].filter(Predicate.isNotUndefined).join(": ")
-      const same = faults.get(key) ?? { path, lines: [], words, count: 0 }
-      if (same.lines.length < 3) same.lines.push(line)
-      same.count += 1
-      faults.set(key, same)
+      const fault = faults.get(key) ?? { path, words, lines: "", count: 0 }
+      if (fault.count < 3) fault.lines += `${fault.count === 0 ? "" : ", "}${line}`
+      fault.count += 1
+      faults.set(key, fault)
     },
     count: () => Number.sumAll(Iterable.map(faults.values(), (fault) => fault.count)),
     lines: () =>
-      Array.fromIterable(faults.values()).map(({ count: all, lines, path, words }) => {
-        const more = all > lines.length ? ` and ${count(all - lines.length)} more` : ""
-        return `${path}:${lines.join(", ")}${more}: ${words}`
-      })
+      Array.fromIterable(faults.values()).map(
+        ({ count: all, lines, path, words }) =>
+          `${path}:${lines}${all > 3 ? ` and ${count(all - 3)} more` : ""}: ${words}`
+      )
   }
 }
 
@@ -90,16 +85,7 @@ const bar = (words: string) => (part: number) =>
     process.stderr.write(`\r\u001b[K${part < 1 ? line : ""}`)
   })
 
-/** Makes the file of the rejected rows. */
-const makeRejects = Effect.fnUntraced(function* (path: string) {
-  const cannot = Effect.mapError((cause) => refused(`Cannot write ${path}: ${Failure.reasonOfFile(cause)}`))
-  const fs = yield* FileSystem.FileSystem
-  // A file that is there may be one of the load.
-  const file = yield* cannot(fs.open(path, { flag: "wx", mode: 0o600 }))
-  return (entry: object) => cannot(file.writeAll(Buffer.from(`${JSON.stringify(entry)}\n`)))
-})
-
-/** Loads files. With a fault nothing is loaded, unless there is a file for rejected rows. */
+/** Loads files, or nothing if a row has a fault. */
 const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
   const { keepsTimes, organization, timeZone } = options
   const sql = yield* TaskDatabase
@@ -107,15 +93,18 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   if (organization !== undefined && !known.has(organization)) {
     return yield* refused(`No organization ${organization}. Run: organizations create ${organization} --name NAME`)
   }
-  const reject = options.rejects === undefined ? undefined : yield* makeRejects(options.rejects)
-  const faults = makeFaults()
-  const makeDecoder = ({ resource }: Files.File) =>
-    Decoder.make(resource, {
+
+  /** The decoded rows of a file, many at once. */
+  const decodedRows = (file: Files.File, done: string) => {
+    const given = {
       organization,
-      isKnown: (owner) => known.has(owner),
+      isKnown: (owner: string) => known.has(owner),
       hasTimeZone: timeZone !== undefined,
       keepsTimes
-    })
+    }
+    const decode = Decoder.make(file.resource, given)
+    return Stream.map(Files.rows(file, bar(`of ${file.path} ${done}`)), Array.map(decode))
+  }
 
   /** Runs statements in a transaction that looks rows up by their keys. */
   const transact = <A, E>(statements: Effect.Effect<A, E>) => {
@@ -133,6 +122,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     return inLongTransaction(sql, Effect.andThen(Effect.andThen(set, sql`${keep}`), statements))
   }
 
+  const faults = makeFaults()
   /** The ids in the files, by table and organization. */
   const owned = new Map<string, { readonly table: string; readonly owner: string; readonly ids: Set<string> }>()
   const idsIn = (table: string, owner: string) => {
@@ -141,51 +131,35 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     return (owned.set(key, found), found.ids)
   }
 
-  /** Checks each row of a file. Returns the lines of those that are rejected. */
-  const check = Effect.fnUntraced(function* (file: Files.File) {
+  /** Collects the ids and the faults of a file. */
+  const check = (file: Files.File) => {
     const { path, resource } = file
     if (organization !== undefined) idsIn(resource.table, organization)
-    const rejected = new Set<number>()
-    const decode = makeDecoder(file)
-    const checkRow = Effect.fnUntraced(function* (row: Decoder.Row) {
-      const { faults: own, id, line, organization: owner } = decode(row)
+    const checkRow = ({ faults: own, id, line, organization: owner }: Decoder.Decoded) => {
       // A copy: the text may be a part of one that is much larger.
       const value = Buffer.from(id).toString()
-      const ids = own.length === 0 ? idsIn(resource.table, owner) : undefined
-      const isCopy = ids !== undefined && ids.size === ids.add(value).size
       if (resource.table === "organizations") known.add(value)
-      const found = isCopy ? [{ field: "id", reason: "is a duplicate", value }] : own
-      if (found.length === 0) return
-      rejected.add(line)
-      found.forEach((fault) => faults.add(path, line, fault))
-      if (reject !== undefined) yield* reject({ file: path, line, faults: found, row: row.values })
-    })
-    const isReadable = yield* Stream.runForEach(Files.rows(file, bar(`of ${path} checked`)), (some) =>
-      Effect.forEach(some, checkRow, { discard: true })
-    ).pipe(
-      Effect.as(true),
-      Effect.catchTag("Unreadable", ({ line, reason }) =>
-        Effect.sync(() => (faults.add(path, line, { reason }), false))
-      )
+      if (own.length > 0) return own.forEach((fault) => faults.add(path, line, fault))
+      const ids = idsIn(resource.table, owner)
+      if (ids.has(value)) faults.add(path, line, { field: "id", reason: "is a duplicate", value })
+      ids.add(value)
+    }
+    return Stream.runForEach(decodedRows(file, "checked"), (rows) => Effect.sync(() => rows.forEach(checkRow))).pipe(
+      Effect.catchTag("Unreadable", ({ line, reason }) => Effect.sync(() => faults.add(path, line, { reason })))
     )
-    return { file, rejected, isReadable }
-  })
+  }
 
-  /** Writes the rows of a file but the rejected ones, and tells their numbers. */
-  const write = Effect.fnUntraced(function* (file: Files.File, rejected: ReadonlySet<number>) {
+  /** Writes the rows of a file, and prints their numbers. */
+  const write = Effect.fnUntraced(function* (file: Files.File) {
     const { path, resource } = file
-    const decode = makeDecoder(file)
-    const counts = { inserted: 0, updated: 0, unchanged: 0, rejected: rejected.size }
-    const writeRows = Effect.fnUntraced(function* (some: ReadonlyArray<Decoder.Row>) {
-      const records = some
-        .filter(({ line }) => !rejected.has(line))
-        .map(decode)
-        .map(({ columns, organization: owner }) => ({ organization_id: owner, ...columns }))
+    const counts = { inserted: 0, updated: 0, unchanged: 0 }
+    const writeRows = Effect.fnUntraced(function* (rows: ReadonlyArray<Decoder.Decoded>) {
+      const records = rows.map(({ columns, organization: owner }) => ({ organization_id: owner, ...columns }))
       const groups = Object.values(Array.groupBy(records, (record) => Object.keys(record).join()))
       const statements = Effect.forEach(groups, (group) =>
         written(sql.unsafe(upsert(resource.table, Object.keys(group[0])), [JSON.stringify(group)]))
       )
-      const place = `${path}:${some[0]?.line} to ${some.at(-1)?.line}`
+      const place = `${path}:${rows[0]?.line} to ${rows.at(-1)?.line}`
       const changed = (yield* Effect.mapError(transact(statements), (error) =>
         isLost(error) ? error : refused(`${place}: the database refuses: ${messageOf(error)}. Rows before are loaded.`)
       )).flat()
@@ -194,7 +168,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       counts.updated += changed.length - inserted
       counts.unchanged += records.length - changed.length
     })
-    yield* Stream.runForEach(Files.rows(file, bar(`of ${path} loaded`)), writeRows).pipe(
+    yield* Stream.runForEach(decodedRows(file, "loaded"), writeRows).pipe(
       Effect.catchTag("Unreadable", ({ line, reason }) => refused(`${path}:${line}: ${reason}. The file was changed.`))
     )
     const words = Object.entries(counts).flatMap(([name, number]) => (number === 0 ? [] : [`${count(number)} ${name}`]))
@@ -202,9 +176,9 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     yield* Output.print(`${path}: ${[counted(all, "row"), ...words].join(", ")}.`)
   })
 
-  const checked = yield* Effect.forEach(files, check)
-  if (faults.count() > 0) yield* Output.note(faults.lines())
-  if (faults.count() > 0 && (reject === undefined || checked.some(({ isReadable }) => !isReadable))) {
+  yield* Effect.forEach(files, check, { discard: true })
+  if (faults.count() > 0) {
+    yield* Output.note(faults.lines())
     return yield* refused(`${counted(faults.count(), "fault")}. Nothing was loaded.`)
   }
   const lacking = yield* Effect.forEach(options.missing === "delete" ? owned.values() : [], ({ ids, owner, table }) =>
@@ -219,26 +193,22 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     const lack = `The files lack ${count(missing)} of ${counted(all, "record")}, which would be deleted.`
     return yield* refused(`${lack} Nothing was changed. To delete them, add --yes${isMany ? ` ${missing}` : ""}.`)
   }
-  for (const { file, rejected } of checked) yield* write(file, rejected)
+  yield* Effect.forEach(files, write, { discard: true })
   for (const { missing: ids, owner, table } of lacking) {
     yield* transact(sql`delete from ${sql(table)} where organization_id = ${owner} and id = any (${ids}::text[])`)
   }
   if (missing > 0) yield* Output.print(`Deleted ${counted(missing, "record")} that the files lack.`)
-  const rejected = Number.sumAll(checked.map((one) => one.rejected.size))
-  if (rejected > 0) {
-    return yield* refused(`${counted(rejected, "row")} rejected, see ${options.rejects}. The others are loaded.`)
-  }
 })
 
 export const load = command("load", Operators.tasks, {
   description: `Load records from files: CSV and NDJSON, as UTF-8, named as their tables.
 
-A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded, unless you use --rejects. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
+A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
   examples: [
     ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
     [
-      "practice-data load export --time-zone America/Denver",
-      "A folder whose rows have an organization_id, with local times"
+      "practice-data load export/*.csv --time-zone America/Denver",
+      "Files whose rows have an organization_id, with local times"
     ],
     [
       "practice-data load products.csv --organization org_1 --missing delete --yes",
@@ -247,15 +217,12 @@ A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz.
   ],
   flags: {
     paths: Argument.String("path").pipe(
-      Argument.withDescription("Files, or folders of files. Loaded in the API's order of resources"),
+      Argument.withDescription("Files. Loaded in the API's order of resources"),
       Argument.atLeast(1)
     ),
     ...flags
   }
 })(function* ({ paths, ...options }) {
-  if (options.rejects !== undefined && options.missing === "delete") {
-    return yield* misused("--missing delete needs all rows of a file: it cannot be combined with --rejects.")
-  }
   // `--yes 12` is parsed as `--yes` and a path. No file has such a name.
   const number = options.yes === "yes" ? paths.find((path) => /^\d+$/.test(path)) : undefined
   const files = yield* Files.find(paths.filter((path) => path !== number))

@@ -1,8 +1,8 @@
 /** Loads of files into a Postgres. */
-import { readFileSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Schema } from "effect"
+import { Array, Effect } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { toText } from "../../../../src/database/Columns.ts"
@@ -12,8 +12,6 @@ import { cli } from "../../../support/cli.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { tries } from "../../../support/tries.ts"
-
-const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.fromJsonString(Schema.JsonObject)))
 
 let made = 0
 
@@ -144,44 +142,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
-  it.effect("loads nothing with a fault, or with --rejects the good rows, and writes the others", () =>
+  it.effect("loads nothing with a fault in any file, and lists every one", () =>
     Effect.gen(function* () {
       const owner = yield* organization
       const rows = [`a,A,${owner}`, "b,B,org_unknown", `c,C,${owner}`, `c,D,${owner}`, ` ,E,${owner}`]
-      const [file, good] = [
-        yield* fileOf("pets.csv", "id,name,organization_id", ...rows),
-        yield* fileOf("clinics.csv", "id,organization_id")
-      ]
-      const given = [good, file]
+      const more = Array.makeBy(4, (index) => `x${index},,org_unknown`)
+      const file = yield* fileOf("pets.csv", "id,name,organization_id", ...rows, ...more)
+      const good = yield* fileOf("clinics.csv", "id,organization_id", `a,${owner}`)
       const faults = [
-        `${file}:3: organization_id: is no organization: org_unknown`,
+        `${file}:3, 7, 8 and 2 more: organization_id: is no organization: org_unknown`,
         `${file}:5: id: is a duplicate: c`,
         `${file}:6: id: is blank:  `
       ]
-      const refused = yield* load(...given)
-      assert.deepStrictEqual(refused, {
-        code: 1,
-        counts: [],
-        stderr: [...faults, "3 faults. Nothing was loaded.\n"].join("\n")
-      })
+      const stderr = [...faults, "7 faults. Nothing was loaded.\n"].join("\n")
+      assert.deepStrictEqual(yield* load(good, file), { code: 1, counts: [], stderr })
       assert.lengthOf(yield* petsOf(owner), 0)
-      const rejects = join(yield* temporaryFolder, "rejects.ndjson")
-      const rejected = yield* load(...given, "--rejects", rejects)
-      assert.deepStrictEqual(rejected, {
-        code: 1,
-        counts: ["0 rows", "5 rows, 2 inserted, 3 rejected"],
-        stderr: [...faults, `3 rows rejected, see ${rejects}. The others are loaded.\n`].join("\n")
-      })
-      assert.deepStrictEqual(yield* petsOf(owner), ["a A", "c C"])
-      const written = yield* decode(readFileSync(rejects, "utf8").trim().split("\n"))
-      assert.deepStrictEqual<unknown>(
-        written.map(({ line, row }) => [line, row]),
-        [
-          [3, { id: "b", name: "B", organization_id: "org_unknown" }],
-          [5, { id: "c", name: "D", organization_id: owner }],
-          [6, { id: " ", name: "E", organization_id: owner }]
-        ]
-      )
     })
   )
 
@@ -249,19 +224,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
-  it.effect("rejects overwrite no file, such as one of the load", () =>
-    Effect.gen(function* () {
-      const owner = yield* organization
-      const file = yield* fileOf("pets.csv", "id", "a")
-      const { code, stderr } = yield* load(file, "--organization", owner, "--rejects", file)
-      assert.deepStrictEqual([code, readFileSync(file, "utf8")], [1, "id\na\n"])
-      assert.include(stderr, `Cannot write ${file}: `)
-    })
-  )
-
   it.effect.each([
-    [["pets.csv"], 1, "Cannot read pets.csv"],
-    [["pets.csv", "--rejects", "r", "--missing", "delete"], 2, "cannot be combined with --rejects"],
+    [["pets.csv"], 1, "pets.csv:1: cannot be read: "],
     [["pets.csv", "--time-zone", "Mars/Base"], 2, "not an IANA time zone"],
     [["package.json", "--organization", "a"], 1, "not named after a resource"]
   ] as const)("%j is refused", ([given, code, message]) =>
