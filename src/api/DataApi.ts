@@ -21,7 +21,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Requests** carry all their fields in the body. A query string gets 422; a \`Content-Encoding\` gets 415.
 - **Errors** have a \`detail\`: a string, or for 422 a list of up to 100 faults. An error body is at most 64 KiB. \`x-error\` is the error code, such as \`record_not_found\`: match on it and the status, since messages may change. A 404 or 410 without it comes from a proxy or another server. 503 means that a store is down or busy, or that the service is busy: retry after \`Retry-After\` seconds.
 - **Connections**: malformed HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; the server then closes the connection.
-- **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
+- **Compression**: responses are zstd or gzip if \`Accept-Encoding\` names it.
 - **Browsers**: pages of other origins cannot call the API. An API key in a web page is public and exposes all your records: call the API from your server instead.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
 - Every response carries \`x-request-id\`: the request's own if it is 1 to 128 visible ASCII characters, otherwise a new one.

@@ -48,7 +48,7 @@ const answerBody = (request: IncomingMessage, answer: (body: Uint8Array) => Answ
 /** Sends an answer, and returns it as it was sent. */
 const respond = Effect.fnUntraced(function* (response: ServerResponse, exchange: Exchange.Exchange, answer: Answer) {
   const made = yield* Tracing.within(exchange.trace, unexpectedErrors(answer))
-  const sent = Exchange.complete(made, exchange)
+  const sent = Exchange.completeRaw(made, exchange)
   response.writeHead(sent.status, sent.headers)
   // A text, which most errors are, is sent together with the headers.
   response.end(sent.body._tag === "Uint8Array" ? (sent.body.text ?? sent.body.body) : undefined)

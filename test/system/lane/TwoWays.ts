@@ -1,6 +1,6 @@
 /** The service twice over one database, once without the lane: both must answer the same, and tell observers the same. */
 import { randomUUID } from "node:crypto"
-import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
+import { gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert } from "@effect/vitest"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import * as Client from "../../support/Client.ts"
@@ -82,7 +82,6 @@ const last = "GET /api/v3/end HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 const inTurn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
-  br: brotliDecompressSync,
   gzip: gunzipSync,
   zstd: zstdDecompressSync
 }
