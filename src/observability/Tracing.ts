@@ -77,7 +77,7 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
 }
 
 /**
- * A span that is exported with bounded texts without secrets. Effect's exporter would write the message of every error, and a
+ * Has a span exported with bounded texts without secrets. Effect's exporter would write the message of every error, and a
  * message of a database may quote a row: it gets the kind of an error, and the code of a database.
  */
 export const describe =
@@ -85,31 +85,15 @@ export const describe =
   (span: Tracer.Span): Tracer.Span => {
     // The wall clock may be set while the span runs.
     const start = clock.currentTimeNanosUnsafe() - clock.monotonicTimeNanosUnsafe()
-    const { annotations, attributes, kind, links, name, parent, sampled, spanId, traceId } = span
-    return {
-      _tag: "Span",
-      annotations,
-      attributes,
-      kind,
-      links,
-      name,
-      parent,
-      sampled,
-      spanId,
-      traceId,
-      get status() {
-        return span.status
-      },
-      attribute: (key, value) => {
-        // A statement without the indentation of our source.
-        const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
-        span.attribute(key, text === undefined ? value : safe(text, longest))
-      },
+    const [attribute, end] = [span.attribute.bind(span), span.end.bind(span)]
+    return Object.assign<Tracer.Span, Pick<Tracer.Span, "attribute" | "end" | "event">>(span, {
+      // A statement without the indentation of our source.
+      attribute: (key, value) =>
+        attribute(key, Predicate.isString(value) ? safe(value.replaceAll(/\s+/g, " ").trim(), longest) : value),
       // Such as a log line, whose message may quote anything.
       event: () => {},
-      addLinks: (more) => span.addLinks(more),
-      end: (_, exit) => span.end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
-    }
+      end: (_, exit) => end(start + clock.monotonicTimeNanosUnsafe(), described(span, exit))
+    })
   }
 
 /** A tracer whose spans are described. */
