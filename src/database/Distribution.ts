@@ -6,11 +6,12 @@ import type { PgClient } from "@effect/sql-pg"
 import { Array, Duration, Effect, Exit, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
+import { unnoted } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
 import { recordedPrefix } from "./Migrations.ts"
 import { lasting } from "./SqlFailure.ts"
-import { type Store, unaccounted } from "./Store.ts"
+import type { Store } from "./Store.ts"
 
 /**
  * The distribution of a database. It is queried while the service runs, since the database may be down at the start, and
@@ -58,7 +59,7 @@ export const make = Effect.fnUntraced(function* (sql: Constructor, { run }: Stor
   const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
   const query = Effect.map(run(request, hasDistributedTable(sql)), (answer) => {
     isDistributed = answer
-  }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
+  }).pipe(unnoted, Effect.provideService(References.TracerEnabled, false))
   const shared = yield* Time.cachedFor(query, (exit) => (Exit.isSuccess(exit) ? fresh : Duration.zero))
   return { isDistributed: () => isDistributed, refresh: Effect.ignore(shared) }
 })

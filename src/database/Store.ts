@@ -6,7 +6,6 @@ import {
   Cache,
   Cause,
   Clock,
-  Context,
   Data,
   Duration,
   Effect,
@@ -19,22 +18,12 @@ import {
 } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
+import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { monotonicOf as now } from "../process/Time.ts"
 import * as Outage from "./Outage.ts"
 import { Failure, failureOf, kindOf } from "./SqlFailure.ts"
-
-/** A statement that ended, with its times in milliseconds; or one that was refused. */
-export type Accounted = { readonly waited: number; readonly took: number } | { readonly refused: Failure["_tag"] }
-
-/** Receives the statements of the current fiber; by default, a no-op. */
-export const Accounting = Context.Reference<(accounted: Accounted) => void>("practice-data/database/Store/Accounting", {
-  defaultValue: () => () => {}
-})
-
-/** For statements in the background of a request. */
-export const unaccounted = Effect.provideService(Accounting, () => {})
 
 /** The milliseconds that a statement waits for a connection. */
 const longestWait = 1000
@@ -147,7 +136,7 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
     statements: Effect.Effect<A, E, R>
   ) {
     const clock = yield* Clock.Clock
-    const accounting = yield* Accounting
+    const notes = yield* CurrentNotes
     const limit = Duration.toMillis(within)
     const requested = now(clock)
     const before = outage.successes()
@@ -182,14 +171,14 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
       Effect.onExit((exit) =>
         Effect.sync(() => {
           const { current: started = now(clock) } = begun
-          const times = { waited: started - requested, took: now(clock) - started }
-          accounting(times)
-          meter?.ended(outcomeOf(exit), times.waited, begun.current === undefined ? undefined : times.took)
+          const [waited, took] = [started - requested, now(clock) - started]
+          if (notes !== undefined) noteStatement(notes, waited, took)
+          meter?.ended(outcomeOf(exit), waited, begun.current === undefined ? undefined : took)
         })
       ),
       Effect.catchIf(isUnanswered, (error) => {
         const failure = error instanceof GivenUp ? error.failure : failureOf(error)
-        accounting({ refused: failure._tag })
+        if (notes !== undefined) notes.refusal = failure._tag === "Busy" ? "load" : "outage"
         // A caller with a shorter timeout, such as a health check, proves nothing about the database.
         const isSilent = outage.isDown() || (error instanceof GivenUp && limit < longestWait)
         const warn = failure._tag === "Refused" ? warnRefused : warnUnanswered

@@ -4,7 +4,6 @@ import { STATUS_CODES } from "node:http"
 import { Clock, Context, References, type Tracer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { errorHeader, errorName } from "../api/Errors.ts"
-import { Accounting } from "../database/Store.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 import { compress } from "./Compression.ts"
@@ -53,17 +52,10 @@ export const begin = (
   return { id, head, notes: { database: 0, waited: 0 }, trace, started, encodings }
 }
 
-/** A context in which handlers and statements can note facts of a request, and log lines have its id. */
+/** A context in which handlers and statements note facts of a request, and log lines have its id. */
 export const provide = <R>(outer: Context.Context<R>, { id, notes }: Exchange): Context.Context<R> =>
   outer.pipe(
     Context.add(RequestFacts.CurrentNotes, notes),
-    Context.add(Accounting, (statement) => {
-      if ("refused" in statement) notes.refusal = statement.refused === "Busy" ? "load" : "outage"
-      else {
-        notes.database += statement.took
-        notes.waited += statement.waited
-      }
-    }),
     Context.add(References.CurrentLogAnnotations, {
       ...Context.get(outer, References.CurrentLogAnnotations),
       request_id: id

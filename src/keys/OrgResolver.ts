@@ -7,7 +7,7 @@ import { hash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database } from "../database/Database.ts"
-import { unaccounted } from "../database/Store.ts"
+import { unnoted } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Tracing from "../observability/Tracing.ts"
 
@@ -56,7 +56,7 @@ const recordUse = (sql: Database, digest: string) =>
       { key: "use of keys", within, unavailable: ({ reason }) => reason },
       sql`select touch_api_key(${digestBytes(digest)})`
     )
-    .pipe(Effect.catch(notRecorded), unaccounted, Effect.forkDetach)
+    .pipe(Effect.catch(notRecorded), unnoted, Effect.forkDetach)
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()

@@ -9,7 +9,7 @@ import type { PgConnection } from "@effect/sql-pg"
 import { Clock, Context, Effect, Exit, Latch, MutableRef, References } from "effect"
 import { spanName } from "effect/sql/Statement"
 import type { Database, Pipelined } from "../database/Database.ts"
-import { Accounting } from "../database/Store.ts"
+import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Time from "../process/Time.ts"
 
 /**
@@ -145,7 +145,8 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
           if (rows !== undefined) {
             const took = now() - statement.started
             sql.answered(took)
-            Context.get(context, Accounting)({ waited: 0, took })
+            const notes = Context.get(context, CurrentNotes)
+            if (notes !== undefined) noteStatement(notes, 0, took)
           }
           resume(Effect.succeed(rows))
         }

@@ -85,6 +85,15 @@ export const note = (noted: Partial<Notes>): Effect.Effect<void> =>
     return Effect.void
   })
 
+/** Adds a statement of a request, with its times in milliseconds. */
+export const noteStatement = (notes: Notes, waited: number, took: number) => {
+  notes.waited += waited
+  notes.database += took
+}
+
+/** For statements in the background of a request: they are none of its facts. */
+export const unnoted = Effect.provideService(CurrentNotes, undefined)
+
 /** Observers of requests, which must neither change nor keep the facts. */
 export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestFacts) => void>>(
   "practice-data/observability/RequestObservers",

@@ -13,6 +13,7 @@ import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import { type Failure, retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
+import { CurrentNotes, type Notes } from "../../../src/observability/RequestFacts.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 // The time is virtual: a test that takes seconds hangs.
@@ -266,22 +267,18 @@ it.effect("taken connections and waiting statements are gauges that go down agai
   }).pipe(withRegistry)
 )
 
-it.effect("a request is told the times of its statements, and how long they waited", () =>
+it.effect("a request notes the times of its statements, how long they waited, and a refusal", () =>
   Effect.gen(function* () {
-    const told: Array<Store.Accounted> = []
+    const notes: Notes = { waited: 0, database: 0 }
     const { ask } = yield* makeStore({ connections: 1 })
     const statement = Effect.delay(Effect.succeed("found"), "300 millis")
     const asking = Effect.all([ask(statement), ask(statement, "b")], { concurrency: "unbounded" })
-    const accounting = Effect.provideService(Store.Accounting, (one) => void told.push(one))
-    yield* begun(accounting(asking))
+    const noting = Effect.provideService(CurrentNotes, notes)
+    yield* begun(noting(asking))
     yield* TestClock.adjust("1 second")
-    yield* Effect.exit(accounting(ask(Effect.fail(unreachable))))
-    assert.deepStrictEqual(told, [
-      { waited: 0, took: 300 },
-      { waited: 300, took: 300 },
-      { waited: 0, took: 0 },
-      { refused: "Unreachable" }
-    ])
+    assert.deepStrictEqual(notes, { waited: 300, database: 600 })
+    yield* Effect.exit(noting(ask(Effect.fail(unreachable))))
+    assert.strictEqual(notes.refusal, "outage")
   })
 )
 

@@ -4,8 +4,8 @@ import { Array, Effect, Exit, Fiber } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
-import * as Store from "../../../src/database/Store.ts"
 import * as Pipeline from "../../../src/lane/Pipeline.ts"
+import { CurrentNotes, type Notes } from "../../../src/observability/RequestFacts.ts"
 import { fakeTimers } from "../../support/fakeTimers.ts"
 
 const dropped = new SqlError({ reason: new ConnectionError({ cause: new Error("of a test"), operation: "query" }) })
@@ -87,14 +87,14 @@ it.effect("after a read that is slow on a shared connection, none has an answer 
   })
 )
 
-it.effect("a request is told the time of a read on a shared connection", () =>
+it.effect("a request notes the time of a read on a shared connection", () =>
   Effect.gen(function* () {
-    const told: Array<Store.Accounted> = []
+    const notes: Notes = { waited: 0, database: 0 }
     const { read } = yield* reader(Effect.delay(Effect.succeed(empty), "40 millis"))
-    yield* begun(Effect.provideService(read, Store.Accounting, (one) => void told.push(one)))
+    yield* begun(Effect.provideService(read, CurrentNotes, notes))
     yield* turn
     yield* TestClock.adjust("40 millis")
-    assert.deepStrictEqual(told, [{ waited: 0, took: 40 }])
+    assert.deepStrictEqual(notes, { waited: 0, database: 40 })
   })
 )
 

@@ -2,10 +2,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
-import { Accounting } from "../../../src/database/Store.ts"
+import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import * as Exchange from "../../../src/http/Exchange.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
@@ -302,16 +300,6 @@ test.effect("Of each fact of a request the last note counts, and a note without 
     assert.deepInclude(notes, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
   })
 )
-
-test("Times of statements add up, and a refused one is the reason of a refusal", () => {
-  const head = { method: "POST", path: "/a", endpoint: "other", address: undefined }
-  const exchange = Exchange.begin(Context.empty(), head, {})
-  const account = Context.get(Exchange.provide(Context.empty(), exchange), Accounting)
-  account({ took: 1, waited: 2 })
-  account({ took: 10, waited: 20 })
-  account({ refused: "Busy" })
-  assert.deepInclude(exchange.notes, { database: 11, waited: 22, refusal: "load" })
-})
 
 test("The facts of a request have no key in what a client sent, and 256 characters of it", () => {
   const { id, path, userAgent } = make(`/${unknownKey}/${"x".repeat(300)}`)
