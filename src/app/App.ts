@@ -7,6 +7,7 @@ import { ChangeClock } from "../changes/ChangeClock.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
+import * as Retention from "../deletions/Retention.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { SenderTasks } from "../deletions/SenderTasks.ts"
 import { Sweep } from "../deletions/Sweep.ts"
@@ -75,7 +76,7 @@ export const intake = (delay: Duration.Duration) =>
     Server.middlewareOfApis,
     worker,
     Layer.provide(sweep, Sweep.layer),
-    Worker.layerRetention()
+    Retention.layer()
   )
 
 /**
@@ -136,7 +137,7 @@ const layersOf = (settings: Settings) => {
       services: Layer.mergeAll(scheduler, ChangeClock.layer, Sweep.layer),
       lane: Layer.empty,
       routes: Layer.empty,
-      background: Layer.mergeAll(watchChanges, sweep, worker, Worker.layerRetention(taskRetention))
+      background: Layer.mergeAll(watchChanges, sweep, worker, Retention.layer(taskRetention))
     }
   }
 }

@@ -7,8 +7,7 @@ import { noItems, type Outcome } from "../api/DeletionTasks.ts"
 import * as Time from "../process/Time.ts"
 import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
-import { Scheduler, type TaskFailed } from "./Scheduler.ts"
-import type { Claim } from "./WorkerTasks.ts"
+import { type Claim, Scheduler, type TaskFailed } from "./Scheduler.ts"
 
 /** The effect of a task. */
 export type RunTask = (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed>
@@ -106,7 +105,6 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
           if (task.token === claim.token) {
             Object.assign(task, { attempts: task.attempts - 1, token: "", dueAt: now + Duration.toMillis(after) })
           } else if (task.attempts > claim.attempt) task.attempts -= 1
-        }),
-      empty: () => Effect.succeed(0)
+        })
     })
   })

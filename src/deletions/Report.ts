@@ -4,7 +4,7 @@ import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
-import type { Claim } from "./WorkerTasks.ts"
+import type { Claim } from "./Scheduler.ts"
 
 /** The number of invoices and lines that were deleted, and of the items that were not. */
 export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {

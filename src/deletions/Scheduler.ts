@@ -1,19 +1,22 @@
 /**
- * The scheduler of deletion tasks: each delivery is scheduled once, and each task runs once in effect. WorkerTasks.ts has the
- * statements of a worker, Retries.ts the policy.
+ * The scheduler of deletion tasks: each delivery is scheduled once, and each task runs once in effect. A worker starts a task
+ * in a commit of its own, which counts the attempt, and then runs it in transactions that lock its row. The lock is the
+ * lease, which goes with the worker: another one starts a task again that was started `grace` ago, and whose row nobody has
+ * locked. Retries.ts has the policy.
  */
-import { Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
+import { randomUUID } from "node:crypto"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { Outcome } from "../api/DeletionTasks.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { type Failure, reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
-import type { TaskId } from "./Marks.ts"
-import { failureKind } from "./Retries.ts"
-import * as Run from "./Run.ts"
-import * as WorkerTasks from "./WorkerTasks.ts"
+import * as Marks from "./Marks.ts"
+import { TaskId } from "./Marks.ts"
+import { failureKind, maximumAttempts } from "./Retries.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
@@ -35,6 +38,46 @@ export type ScheduleOutcome =
   | { readonly status: "key_reused" }
   | { readonly status: "full" }
 
+const DueTask = Schema.Struct({ ...TaskId.fields, attempts: Schema.Int, earliest: Schema.DateTimeUtcFromDate })
+
+/** A task that is due, with the number of its attempts. */
+export type Due = Omit<typeof DueTask.Type, "earliest">
+
+/** An attempt at a task. */
+const Claim = Schema.Struct({
+  ...TaskId.fields,
+  idempotencyKey: Schema.String,
+  scheduledFor: Schema.DateTimeUtcFromDate,
+  token: Schema.String,
+  /** The number of the attempt, from 1. */
+  attempt: Schema.Int,
+  /** True if the worker of the attempt before has stopped. */
+  isTakeover: Schema.Boolean,
+  /** The `traceparent` of the delivery, where it was sampled. */
+  traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+export type Claim = typeof Claim.Type
+
+/** A task that was started, or that is dead because its workers stopped during its last attempts. */
+const Started = Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) })
+export type Started = typeof Started.Type
+
+/** The last error of a task whose workers never reported one. */
+export const stopped = "The worker stopped during the attempt"
+
+const Result = Schema.Union([
+  Outcome,
+  Schema.Struct({ postponed: Schema.String }),
+  Schema.Struct({ failed: Schema.String }),
+  Schema.Struct({ more: Schema.Literal(true) })
+])
+
+/**
+ * The end of a run. `postponed`: the attempt does not count, for this reason; all rows that nobody holds are marked. `failed`:
+ * it does, since rows could not be marked; all others are. Undefined if another worker has the task.
+ */
+export type RunOutcome = Exclude<typeof Result.Type, { readonly more: true }> | undefined
+
 type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
@@ -43,40 +86,56 @@ export class Scheduler extends Context.Service<
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
     readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
     /** Due tasks, in turns of their organizations, with their attempts so far. */
-    readonly due: (limit: number) => Answer<ReadonlyArray<WorkerTasks.Due>>
+    readonly due: (limit: number) => Answer<ReadonlyArray<Due>>
     /** Starts an attempt, and counts it. Undefined if another worker has the task. */
-    readonly start: (task: TaskId) => Answer<WorkerTasks.Started | undefined>
+    readonly start: (task: TaskId) => Answer<Started | undefined>
     /** Runs the task of an attempt. Fails with `TaskFailed` if nothing could be done, and the attempt counts. */
-    readonly run: (claim: WorkerTasks.Claim) => Answer<Run.RunOutcome, TaskFailed>
+    readonly run: (claim: Claim) => Answer<RunOutcome, TaskFailed>
     /** Ends an attempt that counts: another one follows after a while, or the task is `dead`. */
-    readonly fail: (claim: WorkerTasks.Claim, reason: string, after: Duration.Duration) => Answer<void>
+    readonly fail: (claim: Claim, reason: string, after: Duration.Duration) => Answer<void>
     /** Takes an attempt back: another one follows after a while. */
-    readonly postpone: (claim: WorkerTasks.Claim, after: Duration.Duration) => Answer<void>
-    /**
-     * Empties payloads of tasks that were completed or cancelled until a time, oldest first, and forgets their items that
-     * were not deleted. Returns the number of tasks.
-     */
-    readonly empty: (until: DateTime.Utc, limit: number) => Answer<number>
+    readonly postpone: (claim: Claim, after: Duration.Duration) => Answer<void>
   }
 >()("practice-data/deletions/Scheduler") {
   /** Tasks in the table `deletion_tasks`. `delay`: from receiving a delivery to running it. */
   static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, makeScheduler(delay))
 }
 
-const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
-
-const unavailable = SchedulerUnavailable.from
-
 /** Senders get a response within two seconds, so the store has less. */
 const deliveryTimeout = Duration.millis(1300)
 
-/** The worker has time, but must not wait until the system gives up a silent connection. */
-const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
+/** From the start of an attempt, or of one of its transactions, to the lock of the row. */
+const grace = Duration.seconds(1)
 
-/** Tasks run beside the worker's other statements. */
-const tasks = { key: "the tasks", within: Duration.seconds(65), unavailable } as const
+/** The longest that an attempt marks the rows of a large task, and that any attempt runs. */
+const longest = { marking: Duration.seconds(30), run: Duration.minutes(1) }
 
-const longestRun = Duration.minutes(1)
+/** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
+const mostRemembered = 100_000
+
+const receipts = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+const dues = rowsOf(DueTask)
+const starts = rowsOf(Started)
+const results = rowsOf(Schema.Struct({ result: Schema.NullOr(Result) }))
+
+/**
+ * The time before which no task was due a moment ago. While a dump is open, Postgres keeps what finished tasks left in the
+ * index, and each look from the beginning reads all of it: there is one a minute.
+ */
+const makeFloor = () => {
+  const beginning = DateTime.makeUnsafe(0)
+  let [since, fullAt] = [beginning, 0n]
+  return {
+    since: Effect.map(Clock.monotonicTimeNanos, (now) => {
+      if (now < fullAt) return since
+      fullAt = now + 60_000_000_000n
+      return beginning
+    }),
+    found: (now: DateTime.Utc, earliest = now) => {
+      since = DateTime.min(DateTime.subtract(now, { minutes: 1 }), earliest)
+    }
+  }
+}
 
 const payloadText = (deletions: Deletions) => JSON.stringify(deletions)
 
@@ -84,15 +143,46 @@ const payloadText = (deletions: Deletions) => JSON.stringify(deletions)
 export const makeScheduler = Effect.fnUntraced(function* (
   delay: Duration.Duration,
   bounds: Backlog.Bounds = Backlog.bounds,
-  mostRemembered = Run.mostRemembered
+  most = mostRemembered
 ): Effect.fn.Return<Scheduler["Service"], never, TaskDatabase> {
   const sql = yield* TaskDatabase
-  const asWorker = <A>(statements: Effect.Effect<A, SqlError>) => sql.run(worker, statements)
+  const room = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds))
+  const floor = makeFloor()
 
   const at = (time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
-  const store = WorkerTasks.make(sql)
-  const runTask = Run.make(sql, mostRemembered)
-  const room = Backlog.makeRoom(bounds, Backlog.counting(sql, bounds))
+  const isTask = ({ organization, taskId }: TaskId) => sql`organization_id = ${organization} and id = ${taskId}::uuid`
+  const isHolder = ({ token }: Claim) => sql`claim_token = ${token}::uuid`
+
+  const inTime =
+    (key: string, within: Duration.Duration) =>
+    <A, E>(statements: Effect.Effect<A, SqlError | E>) =>
+      sql.run({ key, within, unavailable: SchedulerUnavailable.from }, statements)
+
+  // It has time, but must not wait until the system gives up a silent connection.
+  const asWorker = inTime("the worker", Duration.seconds(5))
+
+  /** Marks the rows of a task: in one transaction, or if it has very many, in several. */
+  const runTask = Effect.fnUntraced(function* ({
+    organization,
+    taskId,
+    token
+  }: Claim): Effect.fn.Return<RunOutcome, SqlError> {
+    const attempt = Effect.map(DateTime.now, (now) => sql`${organization}, ${taskId}::uuid, ${token}::uuid, ${at(now)}`)
+    const bound = sql`${most}::integer`
+    const [ran] = yield* results(sql`select run_deletion(${yield* attempt}, ${bound}) as result`)
+    if (ran?.result == null) return undefined
+    if (!("more" in ran.result)) return ran.result
+    const marking = Marks.apply(sql, { organization, ids: [taskId] }, attempt)
+    const marked = yield* Effect.timeoutOption(marking, longest.marking)
+    if (Option.isNone(marked)) return { postponed: "It has more rows" }
+    if (marked.value === undefined) return undefined
+    const { locked, reason, refused } = marked.value
+    const [ended] = yield* results(sql`
+      select finish_deletion(
+        ${yield* attempt}, ${bound}, ${locked}::integer, ${refused}::integer, ${reason}::text
+      ) as result`)
+    return ended?.result == null || "more" in ended.result ? undefined : ended.result
+  })
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -119,7 +209,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
         if (inserted.length > 0) return { status: "scheduled", receipt }
         // The commit of the first may have been given up while it waited for a synchronous standby: then only this server has
         // its task. The message makes this statement write, so that its commit waits for the standby as well.
-        const [first] = yield* stored(sql`
+        const [first] = yield* receipts(sql`
           select received_at, scheduled_for, invoices_count, invoice_lines_count, fingerprint = ${fingerprint} as "isSame",
             pg_logical_emit_message(true, 'practice_data', '')::text
           from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
@@ -127,36 +217,86 @@ export const makeScheduler = Effect.fnUntraced(function* (
         if (!first.isSame) return { status: "key_reused" }
         return { status: "duplicate", receipt: Struct.omit(first, ["isSame"]) }
       },
-      (statements, { organization }) =>
-        sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
+      (statements, { organization }) => inTime(`organization ${organization}`, deliveryTimeout)(statements)
     ),
 
-    due: (limit) => asWorker(store.due(limit)),
-    start: (task) => Effect.map(asWorker(store.start(task)), ([started]) => started),
-    run: Effect.fn("Scheduler.run")((claim) =>
-      sql.run(
-        tasks,
+    // The oldest of each organization, then the second, and so on; first those that were started.
+    due: Effect.fnUntraced(function* (limit) {
+      const now = yield* DateTime.now
+      const found = yield* dues(sql`
+        select organization_id as organization, id as "taskId", attempts, earliest from (
+          select organization_id, id, attempts, due_at, state, min(due_at) over () as earliest,
+            row_number() over (partition by organization_id order by state = 'running' desc, due_at) as turn
+          from deletion_tasks
+          where state in ('scheduled', 'running') and due_at between ${at(yield* floor.since)} and ${at(now)}
+        ) due order by turn, state = 'running' desc, due_at limit ${sql.literal(`${limit}`)}`)
+      floor.found(now, found[0]?.earliest)
+      return found
+    }, asWorker),
+
+    start: Effect.fnUntraced(function* (task) {
+      const now = yield* DateTime.now
+      const [started] = yield* starts(sql`
+        with task as materialized (
+          select id, state = 'running' as is_takeover, attempts >= ${maximumAttempts}::integer as is_dead from deletion_tasks
+          where ${isTask(task)} and state in ('scheduled', 'running') and due_at <= ${at(now)}
+          for update skip locked
+        )
+        update deletion_tasks t set
+          state = case when is_dead then 'dead' else 'running' end,
+          attempts = case when is_dead then attempts else attempts + 1 end,
+          due_at = case when is_dead then null else ${at(DateTime.addDuration(now, grace))} end,
+          claim_token = ${randomUUID()}::uuid, started_at = coalesce(started_at, ${at(now)}),
+          finished_at = case when is_dead then ${at(now)} end,
+          last_error = case when is_dead then coalesce(last_error, ${stopped}) else last_error end
+        from task where t.organization_id = ${task.organization} and t.id = task.id
+        returning t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
+          t.scheduled_for as "scheduledFor", t.claim_token as token, t.attempts as attempt, task.is_takeover as "isTakeover",
+          t.trace_parent as "traceParent", task.is_dead as "isDead", t.last_error as reason`)
+      return started
+    }, asWorker),
+
+    run: Effect.fn("Scheduler.run")(
+      (claim) =>
         runTask(claim).pipe(
-          Effect.catch((error): Effect.Effect<Run.RunOutcome, TaskFailed> => {
+          Effect.catch((error): Effect.Effect<RunOutcome, TaskFailed> => {
             const reason = reasonOf(error)
             return failureKind(error) === "permanent"
               ? Effect.fail(new TaskFailed({ message: reason }))
               : Effect.succeed({ postponed: reason })
           }),
           Effect.timeoutOrElse({
-            duration: longestRun,
-            orElse: () => Effect.fail(new TaskFailed({ message: `It took longer than ${Duration.format(longestRun)}` }))
+            duration: longest.run,
+            orElse: () =>
+              Effect.fail(new TaskFailed({ message: `It took longer than ${Duration.format(longest.run)}` }))
           })
-        )
-      )
+        ),
+      inTime("the tasks", Duration.seconds(65))
     ),
-    fail: (claim, reason, after) => Effect.asVoid(asWorker(store.fail(claim, reason, after))),
-    postpone: (claim, after) => Effect.asVoid(asWorker(store.postpone(claim, after))),
-    empty: Effect.fnUntraced(function* (until, limit) {
-      const old = yield* asWorker(store.ended(until, limit))
-      // Each by itself: the items of many may take longer than the worker has.
-      for (const task of old) yield* asWorker(store.empty(task))
-      return old.length
-    })
+
+    fail: Effect.fnUntraced(function* (claim, reason, after) {
+      const now = yield* DateTime.now
+      const isLast = sql`attempts >= ${maximumAttempts}::integer`
+      yield* sql`
+        update deletion_tasks set
+          state = case when ${isLast} then 'dead' else 'scheduled' end,
+          due_at = case when ${isLast} then null else ${at(DateTime.addDuration(now, after))} end,
+          finished_at = case when ${isLast} then ${at(now)} end,
+          claim_token = null, last_error = ${reason}
+        where ${isTask(claim)} and ${isHolder(claim)} and state = 'running'`
+    }, asWorker),
+
+    // Another worker may have started the task since.
+    postpone: Effect.fnUntraced(function* (claim, after) {
+      const dueAt = at(DateTime.addDuration(yield* DateTime.now, after))
+      yield* sql`
+        update deletion_tasks set
+          attempts = attempts - 1,
+          state = case when ${isHolder(claim)} then 'scheduled' else state end,
+          due_at = case when ${isHolder(claim)} then ${dueAt} else due_at end,
+          claim_token = case when ${isHolder(claim)} then null else claim_token end
+        where ${isTask(claim)} and state in ('scheduled', 'running')
+          and (${isHolder(claim)} or attempts > ${claim.attempt}::integer)`
+    }, asWorker)
   }
 })

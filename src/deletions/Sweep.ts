@@ -27,7 +27,6 @@ interface Batch {
 
 const Note = Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String })
 const notes = rowsOf(Note)
-const tasks = rowsOf(TaskId)
 
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
@@ -49,12 +48,10 @@ const joined = (batches: ReadonlyArray<Batch>) =>
       : [...all, batch]
   }, [])
 
-/** The notes of a sweep. */
+/** The batches of a sweep, the snapshot up to which it has read, and the transactions that were open. */
 interface State {
   readonly batches: ReadonlyArray<Batch>
-  /** The snapshot up to which notes were read. */
   readonly read: string | undefined
-  /** The transactions that were open. */
   readonly open: ReadonlySet<string>
 }
 
@@ -86,7 +83,7 @@ export const make = Effect.gen(function* () {
     return textsOf(sql`${sql.literal(onServer)} ${sql.distribution.isDistributed() === true ? others : sql``}`)
   })
 
-  const isIn = ({ since, until }: Pick<Batch, "since" | "until">) => sql`
+  const isIn = ({ since, until }: Batch) => sql`
     pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot) and ${
       since === undefined
         ? sql`true`
@@ -94,7 +91,7 @@ export const make = Effect.gen(function* () {
             and not pg_visible_in_snapshot(n.written_by, ${since}::pg_snapshot)`
     }`
 
-  const page = (batch: Pick<Batch, "since" | "until">, after: typeof Note.Type | undefined, limit = mostNotes) =>
+  const page = (batch: Batch, after: typeof Note.Type | undefined) =>
     notes(sql`
       select n.organization_id as organization, n.task_id as "taskId", n.id, n.written_by::text as "writtenBy"
       from deletions_unsettled n
@@ -103,41 +100,35 @@ export const make = Effect.gen(function* () {
           ? sql`true`
           : sql`(n.written_by, n.organization_id, n.id) > (${after.writtenBy}::xid8, ${after.organization}, ${after.id}::uuid)`
       }
-      order by n.written_by, n.organization_id, n.id limit ${sql.literal(`${limit}`)}`)
-
-  /** Tasks as rows `v`. */
-  const values = (some: ReadonlyArray<TaskId>) => sql`(
-    select distinct * from unnest(
-      ${some.map(({ organization }) => organization)}::text[], ${some.map(({ taskId }) => taskId)}::uuid[]
-    ) as v (organization, task)
-  ) v`
+      order by n.written_by, n.organization_id, n.id limit ${sql.literal(`${mostNotes}`)}`)
 
   /** The tasks of an organization that have work left. */
   const unapplied = ({ ids, organization }: Marks.Tasks) =>
     Marks.inMarking(
       sql,
-      tasks(sql`
-        select distinct organization_id as organization, task_id as "taskId" from deletion_work
+      textsOf(sql`
+        select distinct task_id::text as text from deletion_work
         where organization_id = ${organization} and task_id = any (${ids}::uuid[])`)
     )
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
   const applyOwn = Effect.fnUntraced(function* (noted: Marks.Tasks) {
-    const work = yield* inTime(unapplied(noted))
-    if (work.length === 0) return []
-    const own = { organization: noted.organization, ids: work.map(({ taskId }) => taskId) }
-    return yield* inTime(
-      Marks.apply(sql, own).pipe(
-        Effect.flatMap((count) => (count > 0 ? unapplied(own) : Effect.succeed([]))),
-        Effect.orElseSucceed(() => work)
-      )
-    )
+    const ids = yield* inTime(unapplied(noted))
+    if (ids.length === 0) return ids
+    const own = { organization: noted.organization, ids }
+    const applied = Effect.gen(function* () {
+      yield* Marks.judge(sql, own)
+      const rows = yield* Marks.apply(sql, own)
+      return rows === undefined || rows.locked + rows.refused > 0 ? yield* unapplied(own) : []
+    })
+    return yield* inTime(Effect.orElseSucceed(applied, () => ids))
   })
 
-  /** Applies the facts of a batch. Returns the tasks that have rows left. */
+  /** Applies the facts of a batch. Returns the tasks that have rows left; undefined if it has no tasks. */
   const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
-    const left: Array<TaskId> = []
     let some = yield* inTime(page(batch, undefined))
+    if (some.length === 0) return undefined
+    const left: Array<string> = []
     while (some.length > 0) {
       for (const own of Object.values(Array.groupBy(some, ({ organization }) => `=${organization}`))) {
         const ids = Array.dedupe(own.map(({ taskId }) => taskId))
@@ -166,17 +157,13 @@ export const make = Effect.gen(function* () {
     const awaited = hasEnded ? new Set([...still, ...prepared]) : still
     if (!hasEnded && !batch.isLeft && awaited.size > 0) return [batch]
     const left = yield* applyBatch(batch)
-    if (awaited.size > 0) return [{ ...batch, awaited, isLeft: left.length > 0 }]
-    // Those that have rows left are noted anew, so that they keep no other.
-    const keep = sql`
-      insert into deletions_unsettled (organization_id, task_id, since)
-      select n.organization_id, n.task_id, min(n.since) from deletions_unsettled n join ${values(left)}
-        on n.organization_id = v.organization and n.task_id = v.task
-      where ${isIn(batch)} group by 1, 2`
-    yield* inTime(
-      inTransaction(sql, Effect.all([keep, sql`delete from deletions_unsettled n where ${isIn(batch)}`, forget]))
-    )
-    return []
+    if (left === undefined) return []
+    const next = [{ ...batch, awaited, isLeft: left.length > 0 }]
+    if (awaited.size > 0) return next
+    // Those that have rows left keep no other.
+    const done = sql`delete from deletions_unsettled n where ${isIn(batch)} and n.task_id <> all (${left}::uuid[])`
+    yield* inTime(inTransaction(sql, Effect.andThen(done, forget)))
+    return left.length > 0 ? next : []
   })
 
   const step = Effect.gen(function* () {
@@ -195,11 +182,9 @@ export const make = Effect.gen(function* () {
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
     // What another process has numbered may be seen later than its number.
-    const next = { since: batches.length === 0 ? undefined : read, until, awaited: open, isLeft: true }
-    const isEmpty = (yield* inTime(page(next, undefined, 1))).length === 0
-    const settled = yield* Effect.forEach(isEmpty ? batches : [...batches, next], (batch) =>
-      settle(batch, open, prepared)
-    )
+    const since = batches.length === 0 ? undefined : read
+    const all = [...batches, { since, until, awaited: open, isLeft: true }]
+    const settled = yield* Effect.forEach(all, (batch) => settle(batch, open, prepared))
     yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })
   })
 

@@ -1,11 +1,10 @@
 /** The worker: fibers that each take a task that is due, and run it. */
-import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Predicate, Schedule, Semaphore } from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
-import { Scheduler, TaskFailed } from "./Scheduler.ts"
-import { type Claim, type Due, stopped } from "./WorkerTasks.ts"
+import { type Claim, type Due, Scheduler, stopped, TaskFailed } from "./Scheduler.ts"
 
 /** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
 const look = { tasks: 256, lasts: 500_000_000n }
@@ -137,26 +136,5 @@ export const layer = (slots: number) =>
       yield* Effect.acquireRelease(Effect.forkDetach(run(slots)), (worker) =>
         Effect.timeoutOption(Fiber.interrupt(worker), grace)
       )
-    })
-  )
-
-const emptied = { batch: 100, pause: Duration.millis(200), idle: Duration.minutes(1) }
-
-/**
- * Empties the payloads of old completed tasks until the scope closes. A task keeps its receipt, fingerprint and
- * outcome, so that a repeated delivery stays a duplicate. A dead task keeps its payload for its replay.
- *
- * @param retention the time that a completed task keeps its payload
- */
-export const layerRetention = (retention = Duration.days(90)) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { empty } = yield* Scheduler
-      const step = DateTime.now.pipe(
-        Effect.flatMap((now) => empty(DateTime.subtractDuration(now, retention), emptied.batch)),
-        Effect.orElseSucceed(() => 0),
-        Effect.flatMap((count) => Effect.sleep(count < emptied.batch ? emptied.idle : emptied.pause))
-      )
-      yield* Effect.forkScoped(Loop.forever("The retention of payloads", step))
     })
   )

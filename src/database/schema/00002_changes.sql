@@ -232,7 +232,8 @@ begin
       perform from home.deletions d
       where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %3$s;
       if found then
-        deleted := home.%4$s, (new.id, new.organization_id) is distinct from (old.id, old.organization_id));
+        deleted := home.row_deleted(new.organization_id, %4$s,
+          comes => (new.id, new.organization_id) is distinct from (old.id, old.organization_id));
         -- The first time of a deletion stays.
         if deleted is not null and (old.is_deleted or not new.is_deleted) then
           new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
@@ -240,14 +241,14 @@ begin
         end if;
       end if;
     end if;
-  end;$kept$, keys.new, keys.old, keys.hashed, keys.function) into kept
+  end;$kept$, keys.new, keys.old, keys.hashed, keys.named) into kept
     from (values
       ('invoices', 'new.id', 'old.id', '= home.deletion_key(new.organization_id, new.id)',
-        'invoice_deleted(new.organization_id, new.id, new.home_clinic, new.servicing_clinic, new.client_id'),
+        'null, new.id, array[new.home_clinic, new.servicing_clinic], new.client_id'),
       ('invoice_lines', 'new.id, new.invoice', 'old.id, old.invoice',
         '= any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])',
-        'line_deleted(new.organization_id, new.id, new.invoice, new.clinic')
-    ) keys (table_name, new, old, hashed, function) where table_name = name;
+        'new.id, new.invoice, array[new.clinic], null')
+    ) keys (table_name, new, old, hashed, named) where table_name = name;
   end if;
   execute format($create$
 create or replace function %1$I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp

@@ -108,20 +108,13 @@ comment on table deletions_unsettled is 'Tasks whose facts are to be applied aga
 comment on column deletions_unsettled.since is 'Time from which transactions that were open may still bring rows';
 comment on column deletions_unsettled.written_by is 'The transaction that added it';
 
--- The verdict on an item by what it says of its row, and what the row is. The first reason counts.
-create function invoice_verdict(
-  clinic_id text, client_id text, home_clinic text, servicing_clinic text, client text
+-- The verdict on an item: what it says of its row must fit. The first reason counts.
+create function deletion_verdict(
+  invoice_id text, clinic_id text, client_id text, invoice text, clinics text[], client text
 ) returns text language sql immutable parallel safe return case
-  when clinic_id is not null and clinic_id is distinct from home_clinic and clinic_id is distinct from servicing_clinic
-    then 'clinic_mismatch'
-  when client_id is not null and client_id is distinct from client then 'client_mismatch'
-  else 'deleted'
-end;
-
-create function line_verdict(invoice_id text, clinic_id text, invoice text, clinic text) returns text
-language sql immutable parallel safe return case
   when invoice_id is not null and invoice_id is distinct from invoice then 'invoice_mismatch'
-  when clinic_id is not null and clinic_id is distinct from clinic then 'clinic_mismatch'
+  when clinic_id is not null and clinic_id = any (clinics) is not true then 'clinic_mismatch'
+  when client_id is not null and client_id is distinct from client then 'client_mismatch'
   else 'deleted'
 end;
 
@@ -129,13 +122,13 @@ end;
 -- `is_next`: a line is marked after its invoice.
 create view deletion_rows as
   select d.*, 'invoices' as table_name, null as line, t.id as invoice, t.is_deleted, t.deleted_at as row_deleted_at,
-    invoice_verdict(d.clinic_id, d.client_id, t.home_clinic, t.servicing_clinic, t.client_id) as fits,
+    deletion_verdict(null, d.clinic_id, d.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id) as fits,
     true as is_next
   from deletions d join invoices t on t.organization_id = d.organization_id and t.id = d.id
   where d.kind = 'invoice'
   union all
   select d.*, 'invoice_lines', t.id, t.invoice, t.is_deleted, t.deleted_at,
-    line_verdict(d.invoice_id, d.clinic_id, t.invoice, t.clinic), true
+    deletion_verdict(d.invoice_id, d.clinic_id, null, t.invoice, array[t.clinic], null), true
   from deletions d join invoice_lines t on t.organization_id = d.organization_id and t.id = d.id
   where d.kind = 'line'
   union all
@@ -164,9 +157,9 @@ create view deletion_work as select * from (
 ) work
 where to_mark or to_unmark or to_judge;
 
--- The time of the deletion of a row that is written; null if no fact holds. `comes`: the row has this id from now on. What is
--- remembered of it is judged here for the row, and by the sweep for the fact.
-create function invoice_deleted(owner text, invoice text, home_clinic text, servicing_clinic text, client text, comes boolean)
+-- The time of the deletion of a row that is written, an invoice where `line` is null; null if no fact holds. `comes`: the row
+-- has this id from now on. What is remembered of it is judged here for the row, and by the sweep for the fact.
+create function row_deleted(owner text, line text, invoice text, clinics text[], client text, comes boolean)
 returns timestamptz language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
 as $function$
 declare
@@ -174,29 +167,7 @@ declare
   deleted timestamptz;
 begin
   for fact in
-    select d.*, d.verdict = 'not_found' and comes as is_new from home.deletions d
-    where home.deletion_key(d.organization_id, d.id) = home.deletion_key(owner, invoice)
-      and d.organization_id = owner and d.id = invoice and d.kind = 'invoice' and d.undone_at is null
-  loop
-    if fact.is_new then
-      insert into home.deletions_unsettled (organization_id, task_id) values (owner, fact.task_id);
-    end if;
-    if fact.holds or fact.is_new and 'deleted' = home.invoice_verdict(
-      fact.clinic_id, fact.client_id, home_clinic, servicing_clinic, client)
-    then deleted := least(deleted, fact.deleted_at); end if;
-  end loop;
-  return deleted;
-end $function$;
-
-create function line_deleted(owner text, line text, invoice text, clinic text, comes boolean)
-returns timestamptz language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-as $function$
-declare
-  fact record;
-  deleted timestamptz;
-begin
-  for fact in
-    select d.*, d.kind = 'line' and d.verdict = 'not_found' and comes as is_new from home.deletions d
+    select d.*, comes and d.verdict = 'not_found' and (d.kind = 'invoice') = (line is null) as is_new from home.deletions d
     where home.deletion_key(d.organization_id, d.id)
         = any (array[home.deletion_key(owner, line), home.deletion_key(owner, invoice)])
       and d.organization_id = owner and d.undone_at is null and d.id = case when d.kind = 'line' then line else invoice end
@@ -204,7 +175,8 @@ begin
     if fact.is_new then
       insert into home.deletions_unsettled (organization_id, task_id) values (owner, fact.task_id);
     end if;
-    if fact.holds or fact.is_new and 'deleted' = home.line_verdict(fact.invoice_id, fact.clinic_id, invoice, clinic)
+    if fact.holds or fact.is_new and 'deleted' = home.deletion_verdict(
+      fact.invoice_id, fact.clinic_id, fact.client_id, invoice, clinics, client)
     then deleted := least(deleted, fact.deleted_at); end if;
   end loop;
   return deleted;
@@ -226,18 +198,18 @@ create function deletion_settings() returns void language sql as $function$
   ) i
 $function$;
 
--- Marks rows of a table at their times by id, or takes away the marks of those without one. It skips rows that others hold,
--- and counts them as locked. It finds those that the database refuses by halving. A row that was deleted before keeps its
--- first time. One row a statement: a list of ids may be looked up by reading all of the organization, while there are no
--- statistics.
+-- Marks rows of a table at their times, or takes away the marks of those without one. It skips rows that others hold, and
+-- counts them as locked. It finds those that the database refuses by halving. A row that was deleted before keeps its first
+-- time. One row a statement: a list of ids may be looked up by reading all of the organization, while there are no statistics.
 create function mark_rows(
-  organization text, name text, ids text[], times jsonb, out locked integer, out refused text[], out reason text
+  organization text, name text, ids text[], times timestamptz[], out locked integer, out refused text[], out reason text
 ) language plpgsql as $function$
 declare
   half constant integer := cardinality(ids) / 2;
   last_time constant timestamptz := '9999-12-31 23:59:59.999999+00';
   one text collate "C";
   deleted timestamptz;
+  -- Citus computes no time of a row in an UPDATE.
   changed_at timestamptz;
   is_free boolean;
   first record;
@@ -248,9 +220,9 @@ begin
   perform home.deletion_settings();
   locked := 0;
   refused := '{}';
-  if half is null or ids = '{}' then return; end if;
-  foreach one in array ids loop
-    deleted := times ->> one;
+  for n in 1 .. cardinality(ids) loop
+    one := ids[n];
+    deleted := times[n];
     if name = 'invoices' then
       select greatest(now(), least(t.updated_at + interval '1 microsecond', last_time)) into changed_at
       from home.invoices t where t.organization_id = organization and t.id = one for no key update skip locked;
@@ -279,8 +251,8 @@ exception when others then
   -- An outage, or a table that others hold.
   if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
   if half > 0 then
-    select * into first from home.mark_rows(organization, name, ids[:half], times);
-    select * into second from home.mark_rows(organization, name, ids[half + 1:], times);
+    select * into first from home.mark_rows(organization, name, ids[:half], times[:half]);
+    select * into second from home.mark_rows(organization, name, ids[half + 1:], times[half + 1:]);
     locked := first.locked + second.locked;
     refused := first.refused || second.refused;
     reason := coalesce(first.reason, second.reason);
@@ -292,24 +264,21 @@ exception when others then
   end if;
 end $function$;
 
--- Locks the row of a task, which is the lease of an attempt. False if another one has it.
-create function hold_deletion(organization text, task uuid, token uuid, at timestamptz) returns boolean
-language plpgsql as $function$
-begin
-  update home.deletion_tasks t set due_at = at + interval '1 second'
-  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
-  return found;
-end $function$;
-
--- `mark_rows` for an attempt; null if another one has its task.
+-- Marks rows for an attempt at a task; null if another one has it. Its lock of the task is the lease. The items of rows that
+-- the database refuses have failed.
 create function mark_held(
-  organization text, task uuid, token uuid, at timestamptz, name text, ids text[], times jsonb,
+  organization text, task uuid, token uuid, at timestamptz, name text, ids text[], times timestamptz[],
   out locked integer, out refused text[], out reason text
 ) language plpgsql as $function$
 begin
-  if home.hold_deletion(organization, task, token, at) then
-    select * into locked, refused, reason from home.mark_rows(organization, name, ids, times);
-  end if;
+  update home.deletion_tasks t set due_at = at + interval '1 second'
+  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
+  if not found then return; end if;
+  select * into locked, refused, reason from home.mark_rows(organization, name, ids, times);
+  if refused = '{}' then return; end if;
+  update home.deletions d set verdict = 'failed' from home.deletion_rows r
+  where r.organization_id = organization and r.task_id = task and r.table_name = name and coalesce(r.line, r.invoice) = any (refused)
+    and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
 end $function$;
 
 -- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
@@ -328,71 +297,59 @@ begin
     select t.payload from home.deletion_tasks t where t.organization_id = organization and t.id = task
   ),
   items as (
-    select 'invoice' as kind, n.item, n.id, n.clinic_id, n.client_id, null as invoice_id
-    from task cross join lateral rows from (
-      jsonb_to_recordset(payload -> 'invoices') as (invoice_id text, clinic_id text, client_id text)
-    ) with ordinality as n (id, clinic_id, client_id, item)
-    union all
-    select 'line', n.item, n.id, n.clinic_id, null, n.invoice_id
-    from task cross join lateral rows from (
-      jsonb_to_recordset(payload -> 'invoice_lines') as (invoice_line_id text, invoice_id text, clinic_id text)
-    ) with ordinality as n (id, invoice_id, clinic_id, item)
+    select kind, item, case when kind = 'line' then line else invoice end as id, clinic_id, client_id,
+      case when kind = 'line' then invoice end as invoice_id
+    from task cross join lateral (values ('invoice', payload -> 'invoices'), ('line', payload -> 'invoice_lines')) l (kind, list)
+    cross join lateral rows from (
+      jsonb_to_recordset(list) as (invoice_line_id text, invoice_id text, clinic_id text, client_id text)
+    ) with ordinality n (line, invoice, clinic_id, client_id, item)
   )
-  select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce(
-      case
-        when kind = 'invoice' then (
-          select home.invoice_verdict(items.clinic_id, items.client_id, t.home_clinic, t.servicing_clinic, t.client_id)
-          from home.invoices t where t.organization_id = organization and t.id = items.id
-        )
-        else (
-          select home.line_verdict(items.invoice_id, items.clinic_id, t.invoice, t.clinic)
-          from home.invoice_lines t where t.organization_id = organization and t.id = items.id
-        )
-      end, 'not_found'),
+  select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce((
+      select home.deletion_verdict(null, n.clinic_id, n.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id)
+      from home.invoices t where t.organization_id = organization and t.id = n.id and n.kind = 'invoice'
+    ), (
+      select home.deletion_verdict(n.invoice_id, n.clinic_id, null, t.invoice, array[t.clinic], null)
+      from home.invoice_lines t where t.organization_id = organization and t.id = n.id and n.kind = 'line'
+    ), 'not_found'),
     exists (select from home.organizations o where o.organization_id = organization)
-  from items;
+  from items n;
   insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
 end $function$;
 
--- The end of a run: what it did, and if it did all, the end of its task. It forgets what was not found, where more than `most`
--- are remembered: of its organization, or of all unknown ones.
+-- The end of an attempt by the rows that were locked and refused: its task is completed, or it says why not. Null if another
+-- attempt has the task. What was not found is forgotten where more than `most` are remembered: of the organization, or of all
+-- unknown ones.
 create function finish_deletion(
-  organization text, task uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text,
-  most integer
+  organization text, task uuid, token uuid, at timestamptz, most integer, locked integer, refused integer, reason text
 ) returns jsonb language plpgsql as $function$
 declare
-  refused constant integer := cardinality(invoices) + cardinality(lines);
   result jsonb;
   is_full boolean;
 begin
+  if refused = 0 and locked > 0 then return '{"postponed": "Other transactions hold rows that it deletes"}'; end if;
+  select jsonb_build_object(
+      'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
+        || coalesce(jsonb_object_agg(verdict, n) filter (where kind = 'invoice'), '{}'),
+      'invoice_lines', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "invoice_mismatch": 0}'
+        || coalesce(jsonb_object_agg(verdict, n) filter (where kind = 'line'), '{}'),
+      'lines_of_invoices', (
+        select count(distinct r.line) from home.deletion_rows r
+        where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds and r.is_deleted
+          and r.kind = 'invoice' and r.table_name = 'invoice_lines'))
+    into result
+    from (
+      select d.kind, d.verdict, count(*) as n from home.deletions d
+      where d.organization_id = organization and d.task_id = task and d.undone_at is null group by 1, 2
+    ) items;
   if refused > 0 then
-    update home.deletions d set verdict = 'failed' from home.deletion_rows r
-    where r.organization_id = organization and r.task_id = task
-      and case when r.line is null then r.invoice = any (invoices) else r.line = any (lines) end
-      and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
-  elsif locked > 0 then
-    return '{"left": "locked"}';
-  end if;
-  with items as (
-    select d.kind, d.verdict, count(*) as n from home.deletions d
-    where d.organization_id = organization and d.task_id = task and d.undone_at is null group by 1, 2
-  )
-  update home.deletion_tasks t set outcome = jsonb_build_object(
-    'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
-      || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'invoice'),
-    'invoice_lines', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "invoice_mismatch": 0}'
-      || (select coalesce(jsonb_object_agg(verdict, n), '{}') from items where kind = 'line'),
-    'lines_of_invoices', (
-      select count(distinct r.line) from home.deletion_rows r
-      where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds and r.is_deleted
-        and r.kind = 'invoice' and r.table_name = 'invoice_lines'
-    ))
-  where t.organization_id = organization and t.id = task returning t.outcome into result;
-  if refused > 0 then
+    update home.deletion_tasks t set outcome = result
+    where t.organization_id = organization and t.id = task and t.claim_token = token;
     return jsonb_build_object('failed', format('%s rows were not marked: %s', refused, reason));
   end if;
-  update home.deletion_tasks t set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = at
-  where t.organization_id = organization and t.id = task;
+  update home.deletion_tasks t
+  set state = 'completed', outcome = result, due_at = null, claim_token = null, last_error = null, finished_at = at
+  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
+  if not found then return null; end if;
   if result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0' then
     is_full := most < (select count(*) from (
       select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
@@ -403,51 +360,43 @@ begin
     update home.deletions d set verdict = 'forgotten'
     where is_full and d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
   end if;
-  return jsonb_build_object('outcome', result);
+  return result;
 end $function$;
 
--- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so.
+-- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so. Lines come after
+-- their invoice, which another task may hold, so that both have one time.
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer)
 returns jsonb language plpgsql as $function$
 declare
+  name text;
   named record;
-  times jsonb;
-  changed record;
-  others record;
+  marked record;
+  total integer := 0;
+  locked integer := 0;
+  refused integer := 0;
+  reason text;
 begin
   perform home.deletion_settings();
-  if not home.hold_deletion(organization, task, token, at) then return null; end if;
+  perform from home.deletion_tasks t
+  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
+  if not found then return null; end if;
   perform home.remember_deletions(organization, task, at);
-  -- Those that were deleted before, too: they keep their time, and are changed.
-  select max(r.deleted_at) as deleted_at,
-    coalesce(array_agg(distinct r.invoice) filter (where r.table_name = 'invoices'), '{}') as invoices,
-    coalesce(array_agg(distinct r.line) filter (where r.table_name = 'invoice_lines'), '{}') as lines
-  into named from home.deletion_rows r
-  where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null
-    and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
-  if cardinality(named.invoices) + cardinality(named.lines) > 1000 then return '{"left": "more"}'; end if;
-  times := jsonb_object(named.invoices, array_fill(named.deleted_at::text, array[cardinality(named.invoices)]));
-  select * into changed from home.mark_rows(organization, 'invoices', named.invoices, times);
-  if changed.locked > 0 or changed.refused <> '{}' then
-    -- Lines are marked after their invoice, which another task may hold, so that both have one time.
-    named.lines := array(
-      select distinct r.line from home.deletion_rows r
-      where r.organization_id = organization and r.task_id = task and r.holds and r.undone_at is null and r.is_next
-        and r.table_name = 'invoice_lines' and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at));
-  end if;
-  times := jsonb_object(named.lines, array_fill(named.deleted_at::text, array[cardinality(named.lines)]));
-  select * into others from home.mark_rows(organization, 'invoice_lines', named.lines, times);
-  return home.finish_deletion(organization, task, at, changed.locked + others.locked, changed.refused, others.refused,
-    coalesce(changed.reason, others.reason), most);
-end $function$;
-
--- The end of a run whose rows were marked; null if another attempt has its task.
-create function end_deletion(
-  organization text, task uuid, token uuid, at timestamptz, locked integer, invoices text[], lines text[], reason text, most integer
-) returns jsonb language plpgsql as $function$
-begin
-  if not home.hold_deletion(organization, task, token, at) then return null; end if;
-  return home.finish_deletion(organization, task, at, locked, invoices, lines, reason, most);
+  foreach name in array array['invoices', 'invoice_lines'] loop
+    -- Those that were deleted before, too: they keep their time, and are changed.
+    select array_agg(distinct coalesce(r.line, r.invoice)) as ids, max(r.deleted_at) as deleted_at
+    into named from home.deletion_rows r
+    where r.organization_id = organization and r.task_id = task and r.table_name = name and r.holds and r.undone_at is null
+      and r.is_next and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
+    continue when named.ids is null;
+    total := total + cardinality(named.ids);
+    if total > 1000 then return '{"more": true}'; end if;
+    select * into marked from home.mark_held(organization, task, token, at, name, named.ids,
+      array_fill(named.deleted_at, array[cardinality(named.ids)]));
+    locked := locked + marked.locked;
+    refused := refused + cardinality(marked.refused);
+    reason := coalesce(reason, marked.reason);
+  end loop;
+  return home.finish_deletion(organization, task, token, at, most, locked, refused, reason);
 end $function$;
 
 -- A plan takes an organization to have very many rows, so that an index of ids serves every look: statistics of a time when

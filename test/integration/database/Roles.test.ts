@@ -163,8 +163,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function of the sche
           when 'p' then has_function_privilege('public', oid, 'EXECUTE')
           else (prosecdef or prosqlbody is null) and not coalesce(proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']
             -- Those of the worker fire triggers of others.
-            and (prosecdef or proname not in ('deletion_settings', 'mark_rows', 'hold_deletion', 'remember_deletions',
-              'mark_held', 'finish_deletion', 'end_deletion', 'run_deletion'))
+            and (prosecdef or proname not in ('deletion_settings', 'mark_rows', 'mark_held', 'remember_deletions',
+              'finish_deletion', 'run_deletion'))
         end`
       assert.deepStrictEqual(found, [])
     })

@@ -4,6 +4,7 @@ import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
+import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
@@ -221,7 +222,7 @@ suite("the row of a task", postgres, {
   ),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
     yield* seedInvoices
-    const { empty, fail, postpone } = yield* Scheduler
+    const { fail, postpone } = yield* Scheduler
     yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }))
     yield* TestClock.adjust(delay)
     const done = Effect.gen(function* () {
@@ -230,7 +231,7 @@ suite("the row of a task", postgres, {
       yield* completes(yield* claimOne())
       const { steps } = yield* settler
       yield* steps(2)
-      yield* empty(yield* DateTime.now, 1)
+      yield* Retention.empty(yield* DateTime.now, 1)
       yield* steps(2)
     })
     yield* under("practice_data_worker", done)

@@ -3,7 +3,6 @@ import { assert } from "@effect/vitest"
 import { Array, Effect, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { locked } from "../../../src/deletions/Run.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -11,6 +10,7 @@ import {
   delay,
   delivery,
   idsOf,
+  isPostponed,
   runOne,
   scheduled,
   postgres,
@@ -186,7 +186,7 @@ suite("tasks that all name everything", postgres, {
     yield* TestClock.adjust(delay)
     const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
     // One whose rows another one holds runs again.
-    yield* Effect.forEach(claims, (claim) => Effect.repeat(runOne(claim), { until: (ended) => ended !== locked }), {
+    yield* Effect.forEach(claims, (claim) => Effect.repeat(runOne(claim), { while: isPostponed }), {
       concurrency: 4
     })
     const rows = yield* rowsOf(sql)

@@ -8,7 +8,7 @@ import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import type { Receipt } from "../../../src/deletions/Delivery.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
-import { layerRetention } from "../../../src/deletions/Worker.ts"
+import * as Retention from "../../../src/deletions/Retention.ts"
 import {
   atLength,
   type Check,
@@ -98,10 +98,7 @@ const retention = Duration.days(90)
 
 /** Empties what is older than the retention. */
 const empty = (limit = 100) =>
-  Effect.gen(function* () {
-    const scheduler = yield* Scheduler
-    return yield* scheduler.empty(DateTime.subtractDuration(yield* DateTime.now, retention), limit)
-  })
+  Effect.flatMap(DateTime.now, (now) => Retention.empty(DateTime.subtractDuration(now, retention), limit))
 
 suite("the payload of a task", postgres, {
   "is emptied so long after the task's end, and a repeated delivery is still a duplicate": Effect.gen(function* () {
@@ -215,7 +212,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
     Effect.gen(function* () {
       const { claim } = yield* completed("1")
       yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-      yield* Layer.build(layerRetention(retention))
+      yield* Layer.build(Retention.layer(retention))
       const id = claim.taskId
       const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
         Option.exists(task, ({ payload }) => payload === null)

@@ -10,7 +10,7 @@ import * as Facts from "../../../src/deletions/Facts.ts"
 import * as Marks from "../../../src/deletions/Marks.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
-import { locked } from "../../../src/deletions/Run.ts"
+import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { addFacts, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
@@ -23,6 +23,7 @@ import {
   deleted,
   delivery,
   isIdle,
+  isPostponed,
   lease,
   runOne,
   scheduled,
@@ -183,7 +184,7 @@ suite("an undone deletion", postgres, {
     )
     const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
     yield* TestClock.adjust(delay)
-    assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
+    assert.isTrue(isPostponed(yield* runOne(yield* claimOne())))
     const { steps } = yield* settler
     yield* steps(1)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
@@ -219,7 +220,7 @@ suite("an undone deletion", postgres, {
     )
     const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
     yield* TestClock.adjust(delay)
-    assert.deepStrictEqual(yield* runOne(yield* claimOne()), locked)
+    assert.isTrue(isPostponed(yield* runOne(yield* claimOne())))
     yield* holding.rollback
     assert.strictEqual(yield* undoInvoice("i1"), 1)
     yield* TestClock.adjust(lease)
@@ -253,7 +254,7 @@ suite("an undone deletion", postgres, {
 suite("a cancelled task", postgres, {
   "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
     yield* seedInvoices
-    const { empty, schedule } = yield* Scheduler
+    const { schedule } = yield* Scheduler
     const given = delivery("1", invoice("i1"))
     const { taskId: id } = yield* scheduled(given)
     const identity = { id, organization: undefined }
@@ -266,8 +267,8 @@ suite("a cancelled task", postgres, {
     const { sql } = yield* TestDatabase
     const log = yield* sql`select action, result from audit_log where target = ${id}`
     assert.deepStrictEqual<unknown>(log, [{ action: "task.cancel", result: "cancelled" }])
-    assert.strictEqual(yield* empty(yield* DateTime.now, 10), 1)
-    assert.strictEqual(yield* empty(yield* DateTime.now, 10), 0)
+    assert.strictEqual(yield* Retention.empty(yield* DateTime.now, 10), 1)
+    assert.strictEqual(yield* Retention.empty(yield* DateTime.now, 10), 0)
   }),
 
   "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
@@ -281,7 +282,7 @@ suite("a cancelled task", postgres, {
     yield* TestClock.adjust(delay)
     const claim = yield* claimOne()
     const { postpone } = yield* Scheduler
-    assert.deepStrictEqual(yield* runOne(claim), locked)
+    assert.isTrue(isPostponed(yield* runOne(claim)))
     yield* holding.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])

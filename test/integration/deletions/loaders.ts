@@ -146,7 +146,7 @@ const rowCount = Schema.decodeUnknownEffect(Schema.Struct({ rowCount: Schema.Nul
 /** A session of a loader. Statements return the number of their rows. */
 export const session = Effect.gen(function* () {
   const { url } = yield* TestDatabase
-  const client = yield* clientOf(url, { settings: { lock_timeout: "5s" } })
+  const client = yield* clientOf(url, { settings: { lock_timeout: "5s", idle_in_transaction_session_timeout: "0" } })
   const connection = yield* client.reserve
   return (statement: string) =>
     connection.executeRaw(statement, []).pipe(

@@ -6,8 +6,10 @@ import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { eventually } from "../eventually.ts"
 import { clientOf, isDistributed, TestDatabase } from "../TestDatabase.ts"
 
-/** A connection beside those of the scheduler. */
-export const elsewhere = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3 }))
+/** Connections of others, whose transactions stay open for as long as a test needs. */
+export const elsewhere = Effect.flatMap(TestDatabase, ({ url }) =>
+  clientOf(url, { maxConnections: 3, settings: { idle_in_transaction_session_timeout: "0" } })
+)
 
 /** What another session does in a transaction that stays open until it is told how to end. */
 export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.PgClient, work: Effect.Effect<A, E>) {

@@ -7,8 +7,13 @@ import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
-import { Scheduler, type SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
-import type { Claim } from "../../../src/deletions/WorkerTasks.ts"
+import {
+  type Claim,
+  type RunOutcome,
+  Scheduler,
+  type SchedulerUnavailable,
+  type TaskFailed
+} from "../../../src/deletions/Scheduler.ts"
 import { isDistributed, TestDatabase } from "../TestDatabase.ts"
 
 export const delay = Duration.minutes(1)
@@ -78,6 +83,9 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
 
 /** Runs a task: its outcome; undefined if another worker has it. */
 export const runOne = (claim: Claim) => Effect.flatMap(Scheduler, ({ run }) => run(claim))
+
+/** True of a run that left rows which others hold. */
+export const isPostponed = (outcome: RunOutcome) => outcome !== undefined && "postponed" in outcome
 
 export const completes = (claim: Claim) =>
   Effect.map(runOne(claim), (outcome) => {

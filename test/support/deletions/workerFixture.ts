@@ -1,8 +1,7 @@
 /** A worker of a test: tasks in memory whose run the test decides upon, and a scheduler whose calls fail, hang, or end it. */
 import { Clock, Effect, Layer } from "effect"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
-import { Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
-import { type Claim } from "../../../src/deletions/WorkerTasks.ts"
+import { type Claim, Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"

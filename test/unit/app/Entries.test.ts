@@ -48,6 +48,6 @@ it("the modules of the entries export what other packages may import, and nothin
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",
     Settings: "isLoopback readSettings variables",
-    Worker: "layer layerRetention run slotsFor"
+    Worker: "layer run slotsFor"
   })
 })

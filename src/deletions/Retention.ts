@@ -1,0 +1,68 @@
+/**
+ * The retention of payloads. A task that has ended keeps its receipt, fingerprint and outcome, so that a repeated delivery
+ * stays a duplicate. A dead task keeps its payload for its replay.
+ */
+import { DateTime, Duration, Effect, Layer } from "effect"
+import { rowsOf } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import * as Loop from "../process/Loop.ts"
+import * as Marks from "./Marks.ts"
+import { SchedulerUnavailable } from "./Scheduler.ts"
+
+const ids = rowsOf(Marks.TaskId)
+
+/**
+ * Empties the payloads of tasks that were completed or cancelled until a time, oldest first. Their items that were not found
+ * are forgotten once open transactions have ended. Returns the number of tasks.
+ */
+export const empty = Effect.fnUntraced(function* (until: DateTime.Utc, limit: number) {
+  const sql = yield* TaskDatabase
+  const request = { key: "the worker", within: Duration.seconds(5), unavailable: SchedulerUnavailable.from }
+  const now = DateTime.formatIso(yield* DateTime.now)
+  const old = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
+    // A clock that is ahead of the database's does not end the retention early: nothing brings back what is forgotten.
+    sql.run(
+      request,
+      ids(sql`
+        select organization_id as organization, id as "taskId" from deletion_tasks
+        where state = ${sql.literal(`'${state}'`)} and payload is not null
+          and finished_at <= ${DateTime.formatIso(until)}::timestamptz - greatest(${now}::timestamptz - now(), interval '0')
+        order by finished_at limit ${sql.literal(`${limit}`)}`)
+    )
+  )
+  for (const task of old.flat()) {
+    const { organization, taskId } = task
+    const isFact = sql`organization_id = ${organization} and task_id = ${taskId}::uuid`
+    yield* sql.run(request, Marks.judge(sql, { organization, ids: [taskId] }))
+    yield* sql.run(
+      request,
+      Marks.inMarking(
+        sql,
+        Effect.all([
+          sql`delete from deletions where ${isFact} and (verdict like '%mismatch' or undone_at is not null and not holds)`,
+          sql`update deletions set verdict = 'forgotten' where ${isFact} and verdict = 'not_found'`,
+          Marks.unsettle(sql, task),
+          sql`update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}::uuid`
+        ])
+      )
+    )
+  }
+  return old.flat().length
+})
+
+const step = { tasks: 100, pause: Duration.millis(200), idle: Duration.minutes(1) }
+
+/** Empties payloads until the scope closes. `retention`: the time that a task keeps its payload once it has ended. */
+export const layer = (retention = Duration.days(90)) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const sql = yield* TaskDatabase
+      const emptied = DateTime.now.pipe(
+        Effect.flatMap((now) => empty(DateTime.subtractDuration(now, retention), step.tasks)),
+        Effect.orElseSucceed(() => 0),
+        Effect.flatMap((count) => Effect.sleep(count < step.tasks ? step.idle : step.pause)),
+        Effect.provideService(TaskDatabase, sql)
+      )
+      yield* Effect.forkScoped(Loop.forever("The retention of payloads", emptied))
+    })
+  )
