@@ -9,7 +9,7 @@ import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import { demoKeys } from "../demo/DemoData.ts"
-import * as DeletionHandlers from "../deletions/Handlers.ts"
+import * as SenderTasks from "../deletions/SenderTasks.ts"
 import * as IntakeHandlers from "../intake/Handlers.ts"
 import * as Signatures from "../intake/Signatures.ts"
 import { accessLog as makeAccessLog, counting, RequestObservers } from "../observability/RequestFacts.ts"
@@ -33,7 +33,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, SenderTasks.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer])
 )
 

@@ -56,6 +56,12 @@ const identify = ({ id, key, organization: owner }: Command.Command.Config.Infer
 
 const notFound = ({ id }: Tasks.Identity) => refused(`No such task: ${id}`)
 
+/** The refusal of a change that the state of its task does not allow. */
+const notChanged =
+  (which: Tasks.Identity, hint: string) =>
+  ({ state }: Tasks.NotChanged) =>
+    state === undefined ? notFound(which) : refused(`Task ${which.id} is ${state}. ${hint}`)
+
 /** Refuses a change of several records that is not confirmed. */
 const confirmed = (yes: boolean, change: string) =>
   yes ? Effect.void : refused(`Nothing was changed. Add --yes to ${change}.`)
@@ -93,11 +99,12 @@ const replay = command("tasks replay", Operators.tasks, {
   if (given.id !== undefined || given.key !== undefined) {
     if (reason !== undefined) return yield* misused("Use either a task-id, or --reason.")
     const which = yield* identify(given)
-    return yield* Tasks.Replay.$match(yield* Commands.replayTask(which), {
-      Replayed: () => Output.print(`Replaying ${which.id}`),
-      NotDead: ({ state }) => refused(`Task ${which.id} is ${state}. Only dead tasks can be replayed.`),
-      NotFound: () => notFound(which)
-    })
+    yield* Effect.catchTag(
+      Commands.replayTask(which),
+      "NotChanged",
+      notChanged(which, "Only dead tasks can be replayed.")
+    )
+    return yield* Output.print(`Replaying ${which.id}`)
   }
   const filter = { organization: given.organization, reason }
   if (Object.values(filter).every(Predicate.isUndefined)) {
@@ -115,12 +122,12 @@ const cancel = command("tasks cancel", Operators.tasks, {
   flags: identity
 })(function* (given) {
   const which = yield* identify(given)
-  yield* Facts.Cancel.$match(yield* Commands.cancelTask(which), {
-    Cancelled: ({ undone }) =>
-      Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`),
-    NotOpen: ({ state }) => refused(`Task ${which.id} is ${state}. Only scheduled or dead tasks can be cancelled.`),
-    NotFound: () => notFound(which)
-  })
+  const { undone } = yield* Effect.catchTag(
+    Commands.cancelTask(which),
+    "NotChanged",
+    notChanged(which, "Only scheduled or dead tasks can be cancelled.")
+  )
+  yield* Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`)
 })
 
 export const tasks = Command.make("tasks").pipe(
@@ -155,7 +162,7 @@ const showItems = command("deletions show", Operators.tasks, {
   flags: { ...identity, limit: Output.limit("items"), json: Output.json }
 })(function* ({ json, limit, ...given }) {
   const which = yield* identify(given)
-  const task = Option.getOrUndefined(yield* Tasks.details(which))
+  const task = Option.getOrUndefined(yield* Tasks.show(which))
   if (task === undefined) return yield* notFound(which)
   const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
   const summary = {
@@ -194,7 +201,7 @@ const undo = command("deletions undo", Operators.tasks, {
     return yield* Output.print(`Undone: ${counted(undone, "item")}`)
   }
   const which = { id: task, organization: owner }
-  const details = Option.getOrUndefined(yield* Tasks.details(which))
+  const details = Option.getOrUndefined(yield* Tasks.show(which))
   if (details === undefined) return yield* notFound(which)
   const target = { organization: details.organization_id, task: details.id }
   const count = yield* Facts.countUndoable(target)

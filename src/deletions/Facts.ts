@@ -3,11 +3,10 @@
  * on. The worker takes the marks of its rows back as it sets them: at once, and again as the transactions that were open at
  * the undoing end (see Sweep.ts). The command line and the operators' pages call this.
  */
-import { Data, DateTime, Effect, Option, Schema } from "effect"
+import { DateTime, Effect, Schema } from "effect"
 import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import type { State } from "../api/DeletionTasks.ts"
 import { type Kind, kinds, unsettle } from "./Marks.ts"
 import * as Tasks from "./OperatorTasks.ts"
 
@@ -118,28 +117,15 @@ export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
   return undone.length
 })
 
-export type Cancel = Data.TaggedEnum<{
-  /** It never runs. `undone`: the facts of its attempts. */
-  Cancelled: { readonly organization: string; readonly undone: number }
-  NotOpen: { readonly state: State }
-  NotFound: {}
-}>
-export const Cancel = Data.taggedEnum<Cancel>()
-
-/** Cancels a task that is scheduled or dead. A repeated delivery stays a duplicate. */
-export const cancel = Effect.fn("Facts.cancel")(function* ({ id, organization }: Tasks.Identity) {
+/** Cancels a task that is scheduled or dead: it never runs. A repeated delivery stays a duplicate. Undoes the facts of its attempts. */
+export const cancel = Effect.fn("Facts.cancel")(function* (task: Tasks.Identity) {
   const sql = yield* TaskDatabase
-  const owner = yield* Tasks.ownerOf({ id, organization })
-  if (owner === undefined || !Uuid.validate(id)) return Cancel.NotFound()
-  const cancelled = yield* sql`
-    update deletion_tasks set
-      state = 'cancelled', due_at = null, claim_token = null, finished_at = ${DateTime.formatIso(yield* DateTime.now)}
-    where organization_id = ${owner} and id = ${id} and state in ('scheduled', 'dead') returning 1`
-  if (cancelled.length > 0) {
-    return Cancel.Cancelled({ organization: owner, undone: yield* undo({ organization: owner, task: id }) })
-  }
-  return Option.match(yield* Tasks.details({ id, organization: owner }), {
-    onNone: () => Cancel.NotFound(),
-    onSome: ({ state }) => Cancel.NotOpen({ state })
-  })
+  const now = DateTime.formatIso(yield* DateTime.now)
+  const organization = yield* Tasks.change(
+    task,
+    (owner) => sql`
+      update deletion_tasks set state = 'cancelled', due_at = null, claim_token = null, finished_at = ${now}
+      where organization_id = ${owner} and id = ${task.id} and state in ('scheduled', 'dead') returning 1`
+  )
+  return { organization, undone: yield* undo({ organization, task: task.id }) }
 })

@@ -2,7 +2,8 @@
  * Tasks as operators see them: one, a list, counts and replays. The command line, the operators' pages, the doctor, the
  * metrics and the scheduler call this.
  */
-import { Array, Data, DateTime, Effect, Number, Option, Schema } from "effect"
+import { Array, DateTime, Effect, Number, Option, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
@@ -110,61 +111,50 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
 /** The id of a task, and its organization where it is known, which finds it faster. */
 export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
-const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
-type Items = typeof Items.Type
+const Items = Schema.optional(Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String))))
 
 /** The items of a delivery as they are stored. */
-export const Payload = Schema.Struct({ invoices: Schema.optional(Items), invoice_lines: Schema.optional(Items) })
+export const Payload = Schema.Struct({ invoices: Items, invoice_lines: Items })
 
-/** Reads columns of a task. An id that is no UUID has none. */
-const reading = <A>(row: Schema.Decoder<A>, read: string) =>
-  Effect.fnUntraced(function* ({ id, organization }: Identity) {
-    if (!Uuid.validate(id)) return Option.none<A>()
-    const sql = yield* TaskDatabase
-    const rows = yield* rowsOf(row)(
-      sql`select ${sql.literal(read)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
-    )
-    return Array.head(rows)
-  })
+const shown = rowsOf(Schema.Struct({ ...Task.fields, payload: Schema.NullOr(Payload) }))
 
-export const details = reading(Task, columns)
+/** A task with its payload. An id that is no UUID has none. */
+export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
+  const sql = yield* TaskDatabase
+  const given = Uuid.validate(id) ? id : null
+  return Array.head(
+    yield* shown(sql`
+      select ${sql.literal(`${columns}, t.payload`)} from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${given}`)
+  )
+})
 
-export const show = reading(Schema.Struct({ ...Task.fields, payload: Schema.NullOr(Payload) }), `${columns}, t.payload`)
+/** A task is not in a state that allows a change of it. Without a state, there is no such task. */
+export class NotChanged extends Schema.TaggedError<NotChanged>()("NotChanged", { state: Schema.UndefinedOr(State) }) {}
 
-export type Replay = Data.TaggedEnum<{
-  /** Due at once, with all its attempts before it. */
-  Replayed: { readonly organization: string }
-  NotDead: { readonly state: State }
-  NotFound: {}
-}>
-export const Replay = Data.taggedEnum<Replay>()
+/** Changes a task by a statement that returns its row, in its organization: so is a distributed table. Returns the organization. */
+export const change = Effect.fnUntraced(function* <R>(
+  { id, organization }: Identity,
+  statement: (owner: string) => Effect.Effect<ReadonlyArray<unknown>, SqlError, R>
+) {
+  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
+  if (owner !== undefined && (yield* statement(owner)).length > 0) return owner
+  const task = Option.getOrUndefined(yield* show({ id, organization: owner }))
+  return yield* new NotChanged({ state: task?.state })
+})
 
 /** Makes dead tasks of an organization due at once, with no attempt counted. Their last error stays until they complete. */
 const revive = Effect.fnUntraced(function* (organization: string, ids: ReadonlyArray<string>) {
   const sql = yield* TaskDatabase
-  const revived = yield* sql`
+  return yield* sql`
     update deletion_tasks t
     set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
       claim_token = null
     where t.organization_id = ${organization} and t.id = any (${ids}::uuid[]) and t.state = 'dead'
     returning 1`
-  return revived.length
 })
 
-/** The organization of a task: a distributed table is changed by organization. */
-export const ownerOf = Effect.fnUntraced(function* ({ id, organization }: Identity) {
-  return organization ?? Option.getOrUndefined(yield* details({ id, organization }))?.organization_id
-})
-
-export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
-  const owner = yield* ownerOf({ id, organization })
-  if (owner === undefined) return Replay.NotFound()
-  if ((yield* revive(owner, [id])) > 0) return Replay.Replayed({ organization: owner })
-  return Option.match(yield* details({ id, organization: owner }), {
-    onNone: () => Replay.NotFound(),
-    onSome: ({ state }) => Replay.NotDead({ state })
-  })
-})
+/** Makes a dead task due at once, with all its attempts before it. Returns its organization. */
+export const replay = Effect.fn("Tasks.replay")((task: Identity) => change(task, (owner) => revive(owner, [task.id])))
 
 /** Tasks of a state beyond this are not counted, nor replayed at once. */
 export const mostCounted = 10_000
@@ -203,7 +193,7 @@ export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadF
       some.map(({ id }) => id)
     )
   )
-  return Number.sumAll(replayed)
+  return Number.sumAll(replayed.map(({ length }) => length))
 })
 
 /** The open and dead tasks, the first of each. Times are ISO 8601 in UTC. */
@@ -245,31 +235,28 @@ export const lastDay = (sql: Database) =>
       group by date_trunc('hour', finished_at) order by 1`)
   )
 
+const mostRows = `limit ${mostCounted + 1}`
+
 /** Counts tasks in the order of two partial indexes. */
 export const counts = (sql: Database) =>
   Effect.flatMap(
-    rowsOf(TaskCounts)(sql`
-      select open.scheduled, open.running, dead.dead, ${sql.literal(isoTime("open.oldest_due_at"))},
-        ${sql.literal(isoTime("unsettled.unsettled_since"))}, ${sql.literal(isoTime("clock.now"))}
-      from (
+    rowsOf(TaskCounts)(
+      sql.unsafe(`
+        with open as (
+          select state, due_at from deletion_tasks where state in ('scheduled', 'running') order by due_at ${mostRows}
+        ),
+        dead as (
+          select from deletion_tasks where state = 'dead' order by finished_at, organization_id, id ${mostRows}
+        )
         select count(*) filter (where state = 'scheduled')::integer as scheduled,
-          count(*) filter (where state = 'running')::integer as running, min(due_at) as oldest_due_at
-        from (
-          select state, due_at from deletion_tasks where state in ('scheduled', 'running')
-          order by due_at limit ${sql.literal(`${mostCounted + 1}`)}
-        ) first
-      ) open
-      cross join (
-        select count(*)::integer as dead from (
-          select 1 from deletion_tasks where state = 'dead'
-          order by finished_at, organization_id, id limit ${sql.literal(`${mostCounted + 1}`)}
-        ) first
-      ) dead
-      cross join (
-        select min(since) as unsettled_since from (
-          select since from deletions_unsettled order by written_by, organization_id, id limit 1
-        ) first
-      ) unsettled
-      cross join (select clock_timestamp() as now) clock`),
+          count(*) filter (where state = 'running')::integer as running,
+          (select count(*)::integer from dead) as dead,
+          (select ${isoTime("o.due_at")} from open o order by o.due_at limit 1) as oldest_due_at,
+          (
+            select ${isoTime("u.since")} from deletions_unsettled u order by u.written_by, u.organization_id, u.id limit 1
+          ) as unsettled_since,
+          (select ${isoTime("clock.now")} from (select clock_timestamp() as now) clock) as now
+        from open`)
+    ),
     ([row]) => (row === undefined ? Effect.die("A count has a row") : Effect.succeed(row))
   )

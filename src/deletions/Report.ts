@@ -10,9 +10,9 @@ import type { Claim } from "./Scheduler.ts"
 export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
   const items = Number.sumAll([...Object.values(invoices), ...Object.values(invoice_lines)])
   return {
-    invoices: invoices.deleted,
-    lines: invoice_lines.deleted + lines_of_invoices,
-    notDeleted: items - invoices.deleted - invoice_lines.deleted
+    invoices_deleted: invoices.deleted,
+    invoice_lines_deleted: invoice_lines.deleted + lines_of_invoices,
+    items_not_deleted: items - invoices.deleted - invoice_lines.deleted
   }
 }
 
@@ -27,16 +27,22 @@ const lines = {
 // To make them for each task takes as much CPU time as all the rest of a task, measured.
 const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
-  attempts: counter("practice_data_task_attempts_total"),
   takeovers: counter("practice_data_task_takeovers_total"),
   delays: histogram("practice_data_task_delay_seconds"),
-  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoices", verdict })
-  ),
-  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
-  ),
-  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
+  items: [
+    ...Struct.keys(Outcome.fields.invoices.fields).map((verdict) => ({
+      counter: counter("practice_data_task_items_total", { kind: "invoices", verdict }),
+      count: ({ invoices }: Outcome) => invoices[verdict]
+    })),
+    ...Struct.keys(Outcome.fields.invoice_lines.fields).map((verdict) => ({
+      counter: counter("practice_data_task_items_total", { kind: "invoice_lines", verdict }),
+      count: ({ invoice_lines }: Outcome) => invoice_lines[verdict]
+    })),
+    {
+      counter: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" }),
+      count: (outcome: Outcome) => outcome.lines_of_invoices
+    }
+  ]
 }))
 
 /** The metrics of attempts. They are there, at 0, from the first call on. */
@@ -47,15 +53,6 @@ export const runMetrics = Effect.map(Series.current, metricsIn)
  * nothing was changed; `released`: others or an outage ended the attempt, which does not count.
  */
 type Result = keyof typeof lines
-
-/** Counts the items of a completed task, and gives their totals for the log. */
-const countItems = ({ invoiceLines, invoices, linesOfInvoices }: ReturnType<typeof metricsIn>, outcome: Outcome) => {
-  for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict] ?? 0)
-  for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict] ?? 0)
-  linesOfInvoices.add(outcome.lines_of_invoices)
-  const { invoices: invoices_deleted, lines: invoice_lines_deleted, notDeleted: items_not_deleted } = totalsOf(outcome)
-  return { invoices_deleted, invoice_lines_deleted, items_not_deleted }
-}
 
 /** Reports an attempt that ended now. `duration`: of its transaction. */
 export const report = Effect.fnUntraced(function* (
@@ -70,8 +67,8 @@ export const report = Effect.fnUntraced(function* (
   const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics
   metrics.runs[result].add()
-  metrics.attempts.add()
   if (isTakeover) metrics.takeovers.add()
+  if (outcome !== undefined) for (const { count, counter } of metrics.items) counter.add(count(outcome) ?? 0)
   if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
   yield* Effect.annotateLogs(lines[result], {
     task_id: taskId,
@@ -79,7 +76,7 @@ export const report = Effect.fnUntraced(function* (
     idempotency_key: idempotencyKey,
     attempt,
     result,
-    ...(outcome && countItems(metrics, outcome)),
+    ...(outcome && totalsOf(outcome)),
     ...(reason !== undefined && { reason }),
     ms: Math.round(Duration.toMillis(duration) * 10) / 10,
     late_ms: late,

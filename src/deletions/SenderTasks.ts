@@ -1,14 +1,17 @@
-/** Reads the deletion tasks of the current organization, for the sender of its deliveries. */
-import { Array, Context, DateTime, Duration, Effect, Layer, Order, Record, Struct } from "effect"
+/** The deletion tasks of the current organization, for the sender of its deliveries, and their endpoints. */
+import { Array, Context, DateTime, Duration, Effect, Layer, Order, Predicate, Result, Struct } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/Authorization.ts"
-import { DeletionTask, type State } from "../api/DeletionTasks.ts"
-import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
+import { DataApi } from "../api/DataApi.ts"
+import { DeletionTask, type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
+import { TaskIdRequired, TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
-import type { Page } from "../api/records/Requests.ts"
+import { type Page, pageOf } from "../api/records/Requests.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
+import { taskIdOf } from "./Delivery.ts"
 
 /** A task of an organization. */
 export type OwnedTask = DeletionTask & { readonly organization_id: string }
@@ -29,7 +32,7 @@ const columns = [
 ].join(", ")
 
 /** Has the planner of a transaction read tasks in the order of their index, instead of gathering and sorting them. */
-const inOrderOnly = `select ${Record.toEntries({ ...inOrder, enable_sort: "off" })
+const inOrderOnly = `select ${Object.entries({ ...inOrder, enable_sort: "off" })
   .map(([name, value]) => `set_config('${name}', '${value}', true)`)
   .join(", ")}`
 
@@ -150,3 +153,31 @@ export class SenderTasks extends Context.Service<
     )
   }
 }
+
+/** The id of the requested task. That of a delivery is derived from its key. */
+const idOf = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetRequest) {
+  const [given, ...others] = [task_id, idempotency_key].filter(Predicate.isNotNullish)
+  if (given === undefined || others.length > 0 || given.trim() === "") return yield* new TaskIdRequired()
+  return task_id ?? taskIdOf(yield* CurrentOrganization.id, given)
+})
+
+/** The criteria of a request. No task is in an unknown state. */
+const criteriaOf = ({ scheduled_since = null, state = null }: SearchRequest) => ({
+  states: State.literals.filter((each) => state === null || state === each),
+  scheduledSince: scheduled_since === null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
+})
+
+export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) =>
+  Effect.map(SenderTasks, (reads) =>
+    handlers.handleAll({
+      search: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        return { body: yield* reads.search(criteriaOf(payload), yield* pageOf(payload)) }
+      }),
+      get: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        return yield* reads.get(yield* idOf(payload))
+      })
+    })
+  )
+)

@@ -144,7 +144,6 @@ export const metrics = {
     "Finished attempts: failed (to be retried), dead (the last), superseded, released (an outage).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_attempts_total: counter("Finished attempts, except those whose worker was lost.", {}),
   practice_data_task_takeovers_total: counter("Tasks taken over from a worker that died or was paused.", {}),
   practice_data_task_items_total: counter(
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",

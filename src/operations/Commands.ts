@@ -128,18 +128,22 @@ export const allowUnsigned = audited(
   (isDone, organization) => (isDone ? [organization, organization, "unsigned deliveries allowed"] : undefined)
 )
 
-export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (replay, { id }) =>
-  replay._tag === "Replayed" ? [replay.organization, id, "replayed"] : undefined
-)
+export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (organization, { id }) => [
+  organization,
+  id,
+  "replayed"
+])
 
 /** A replay of the dead tasks of all organizations is logged with the organization `*`. */
 export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, filter) =>
   count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
 )
 
-export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, (cancel, { id }) =>
-  cancel._tag === "Cancelled" ? [cancel.organization, id, "cancelled"] : undefined
-)
+export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, ({ organization }, { id }) => [
+  organization,
+  id,
+  "cancelled"
+])
 
 export const undoDeletions = audited(TaskDatabase, "deletions.undo", Facts.undo, (count, target) =>
   count === 0

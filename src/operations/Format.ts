@@ -53,7 +53,7 @@ export const share = (part: number, all: number): string => (all === 0 ? "–" :
 /** The outcome of a deletion task, or its last error. */
 export const outcomeText = ({ last_error, outcome }: Task): string | null => {
   if (outcome === null) return last_error
-  const { invoices, lines, notDeleted } = totalsOf(outcome)
-  const done = `${counted(invoices, "invoice")} and ${counted(lines, "line")} deleted`
-  return notDeleted === 0 ? done : `${done}, ${count(notDeleted)} not`
+  const { invoice_lines_deleted, invoices_deleted, items_not_deleted } = totalsOf(outcome)
+  const done = `${counted(invoices_deleted, "invoice")} and ${counted(invoice_lines_deleted, "line")} deleted`
+  return items_not_deleted === 0 ? done : `${done}, ${count(items_not_deleted)} not`
 }

@@ -60,7 +60,7 @@ const make = Effect.gen(function* () {
       Effect.map(readTasks(Tasks.find(text, organization, limit)), firstRows),
     task: (organization: string, id: string) =>
       Effect.flatMap(
-        readTasks(Tasks.details({ organization, id })),
+        readTasks(Tasks.show({ organization, id })),
         Effect.fromOption(() => problem(404, "No deletion of this organization has this id."))
       ),
     /** The first items of a task, and the numbers of all. */

@@ -1,6 +1,6 @@
 /** What operators can see of tasks and replay, the row of a task, and the privileges of the database roles. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Option } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
@@ -80,10 +80,13 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
           { id: dead, organization: "org_b" },
           { id: unknown, organization: undefined }
         ],
-        Tasks.replay
+        (task) => Effect.flip(Tasks.replay(task))
       )
-      const { NotDead, NotFound } = Tasks.Replay
-      assert.deepStrictEqual(replays, [NotDead({ state: "running" }), NotFound(), NotFound()])
+      const states = ["running", undefined, undefined] as const
+      assert.deepStrictEqual<unknown>(
+        replays,
+        states.map((state) => new Tasks.NotChanged({ state }))
+      )
       assert.deepStrictEqual([yield* find(dead), yield* find(running)], before)
     })
   )
@@ -93,10 +96,10 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       const id = yield* makeDead("org_c", "replayed")
       const dead = yield* find(id)
       const replayedAt = yield* Clock.currentTimeMillis
-      const { NotDead, Replayed } = Tasks.Replay
-      const replays = yield* Effect.replicateEffect(Tasks.replay({ id, organization: "org_c" }), 4, { concurrency: 4 })
-      const notDead = NotDead({ state: "scheduled" })
-      assert.sameDeepMembers(replays, [Replayed({ organization: "org_c" }), notDead, notDead, notDead])
+      const replay = Effect.result(Tasks.replay({ id, organization: "org_c" }))
+      const replays = yield* Effect.replicateEffect(replay, 4, { concurrency: 4 })
+      const notDead = Result.fail(new Tasks.NotChanged({ state: "scheduled" }))
+      assert.sameDeepMembers<unknown>(replays, [Result.succeed("org_c"), notDead, notDead, notDead])
       const replayed = yield* find(id)
       const dueAt = DateTime.toEpochMillis(DateTime.makeUnsafe(replayed?.due_at ?? ""))
       assert.isAtLeast(dueAt, replayedAt)

@@ -81,7 +81,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       yield* Effect.repeat(Commands.revokeKey(key.id), { times: 1 })
       const secret = yield* Commands.addSecret("org_audit")
       yield* Effect.repeat(Commands.revokeSecret(secret.id), { times: 1 })
-      yield* Commands.replayTask({ id: completed, organization: undefined })
+      yield* Effect.flip(Commands.replayTask({ id: completed, organization: undefined }))
       const { rows } = yield* store.audit({})
       const entries = rows.map((row) => [
         row.organization_id,

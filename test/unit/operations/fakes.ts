@@ -160,7 +160,8 @@ export const store = (rows: {
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: Effect.fnUntraced(function* (organization, id) {
         const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
-        return found ?? (yield* new Problem({ status: 404, message: "There is no such deletion." }))
+        if (found === undefined) return yield* new Problem({ status: 404, message: "There is no such deletion." })
+        return { ...found, payload: null }
       }),
       items: (_, id) =>
         Effect.map(given(facts), (all) => {
