@@ -3,7 +3,6 @@
  * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
  * first round ends.
  */
-import { hash } from "node:crypto"
 import { DateTime, Effect, Ref, Schema, type Scope } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
@@ -50,13 +49,10 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 export const columnList = (columns: ReadonlyArray<Target.Column>) =>
   columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** A resource as it stands in the progress, with a short text that differs for other columns of its rows. */
-const markedResource = ({ columns, resource }: Target.Table) =>
-  `${resource} ${hash("sha256", columns.map(({ name, type }) => `${name} ${type}`).join()).slice(0, 8)}`
+/** The columns of the rows of a resource, which another version of this package may have otherwise. */
+const fieldsText = ({ columns }: Target.Table) => columns.map(({ name, type }) => `${name} ${type}`).join()
 
-const resourceIn = (marked: string) => marked.replace(/ .*/, "")
-
-/** The committed state of the copy, and that of the pages staged after it; each resource is marked by `markedResource`. */
+/** The committed state of the copy, and that of the pages staged after it. */
 const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
 type Progress = typeof Progress.Type
 
@@ -85,15 +81,12 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
 
-  /** Makes a table, or adds the columns that it lacks. Returns the names of those that it had. */
-  const ensure = Effect.fnUntraced(function* (table: string, columns: Readonly<Record<string, string>>) {
-    const had = new Set((yield* columnsOf(table)).map(({ name }) => name))
-    const missing = Object.entries(columns).filter(([name]) => !had.has(name))
-    const declared = missing.map(([name, type]) => `${quoteName(name)} ${type}`)
-    if (had.size === 0) yield* run(`create table ${quote(table)} (${declared.join(", ")})`)
-    else for (const column of declared) yield* run(`alter table ${quote(table)} add column ${column}`)
-    return had
-  })
+  const exists = (table: string) => Effect.map(columnsOf(table), (columns) => columns.length > 0)
+
+  const create = (table: string, columns: Readonly<Record<string, string>>) => {
+    const declared = Object.entries(columns).map(([name, type]) => `${quoteName(name)} ${type}`)
+    return run(`create table if not exists ${quote(table)} (${declared.join(", ")})`)
+  }
 
   const refuse = (reason: string) => refused(`The copy in ${databaseName} ${reason}, or choose another target.`)
 
@@ -104,9 +97,11 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
     const text = "text not null"
-    const had = yield* ensure(markTable, { organization: "text primary key", url: text, progress: text })
-    yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant })
-    if (had.size === 0) yield* run(`insert into ${mark} values ($1, $2, '{"resources":[]}')`, [organization, url])
+    if (!(yield* exists(markTable))) {
+      yield* create(markTable, { organization: "text primary key", url: text, progress: text })
+      yield* run(`insert into ${mark} values ($1, $2, '{"resources":[]}')`, [organization, url])
+    }
+    yield* create(resourcesTable, { resource: "text primary key", fields: text, in_step_at: instant })
     const [row] = yield* run(`select organization, url, progress from ${mark}`)
     const stored = yield* Effect.mapError(decodeMark(row), () => notOurs(markTable))
     if (stored.organization !== organization) {
@@ -124,20 +119,8 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     return stored.progress
   })
 
-  const marks = new Map(options.tables.map((table) => [table.resource, markedResource(table)]))
-
   const columnTypes = ({ columns }: Target.Table) =>
     Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
-
-  const ensureTable = (table: Target.Table) =>
-    ensure(table.name, { ...columnTypes(table), id: "text primary key", _removed_at: instant, _synced_at: instant })
-
-  const ensureStaged = (table: Target.Table) =>
-    ensure(stagedTable(table), {
-      _position: dialect.position,
-      ...columnTypes(table),
-      [isRemoved.name]: dialect.typeOf(isRemoved.type)
-    })
 
   /** Records the progress, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
@@ -147,56 +130,60 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     return yield* refused(`Another process changed the copy in ${databaseName}. Run only one sync per copy.`)
   })
 
-  /** Checks the tables of a resource, and makes that of its staged changes. True if they have all columns, as before. */
-  const openTable = Effect.fnUntraced(function* (table: Target.Table, isOurs: boolean, isCopied: boolean) {
-    const isMade = (yield* columnsOf(table.name)).length > 0
-    if (isMade && !isOurs) return yield* notOurs(table.name)
-    const had = isMade ? yield* ensureTable(table) : undefined
-    const hadStaged = yield* ensureStaged(table)
-    const isGone = isCopied && !isMade
-    if (isGone || !isOurs) {
-      yield* run(
-        `insert into ${resources} (resource) values ($1) on conflict (resource) do update set in_step_at = null`,
-        [table.resource]
-      )
-      yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
+  /** Checks the tables of a resource, and makes that of its staged changes. True if they are as they were left. */
+  const openTable = Effect.fnUntraced(function* (table: Target.Table, recorded: unknown, isCopied: boolean) {
+    const [fields, staged] = [fieldsText(table), stagedTable(table)]
+    const [isMade, isStaged] = [yield* exists(table.name), yield* exists(staged)]
+    if (isMade && recorded === undefined) return yield* notOurs(table.name)
+    if (isMade && recorded !== fields) {
+      return yield* refuse(`has other fields of ${table.resource}: another version made it. Drop its tables`)
     }
-    return !isGone && table.columns.every(({ name }) => had?.has(name) !== false && hadStaged.has(name))
+    if (isStaged && (isMade || !isCopied) && recorded === fields) return true
+    yield* run(
+      `insert into ${resources} (resource, fields) values ($1, $2)
+       on conflict (resource) do update set fields = excluded.fields, in_step_at = null`,
+      [table.resource, fields]
+    )
+    yield* run(`drop table if exists ${quote(staged)}`)
+    const removed = dialect.typeOf(isRemoved.type)
+    yield* create(staged, { _position: dialect.position, ...columnTypes(table), [isRemoved.name]: removed })
+    return false
   })
 
   /** Opens all tables. Keeps of the progress what they have. */
   const opened = Effect.gen(function* () {
     const taken = yield* takeMark
-    const ours = new Set((yield* run(`select resource from ${resources}`)).map(({ resource }) => resource))
-    const copied = new Set(taken.resources.map(resourceIn))
-    const changed = new Set<string>()
+    const known = yield* run(`select resource, fields from ${resources}`)
+    const recorded = new Map(known.map(({ fields, resource }) => [resource, fields]))
+    const lost = new Set<string>()
     for (const table of options.tables) {
       const { resource } = table
-      if (!(yield* openTable(table, ours.has(resource), copied.has(resource)))) changed.add(resource)
+      const isWhole = yield* openTable(table, recorded.get(resource), taken.resources.includes(resource))
+      if (!isWhole) lost.add(resource)
     }
-    // A package that knows other fields may have written the rows.
-    const isWhole = (each: string) => !changed.has(resourceIn(each)) && each === (marks.get(resourceIn(each)) ?? each)
-    const without = (state: Target.State) => ({ ...state, resources: state.resources.filter(isWhole) })
+    const without = (state: Target.State) => ({
+      ...state,
+      resources: state.resources.filter((each) => !lost.has(each))
+    })
     const { staged } = taken
     return yield* advance(taken, { ...without(taken), ...(staged && { staged: without(staged) }) })
   })
   const progress = yield* Ref.make(yield* transaction(opened))
 
-  const isCopied = (at: Progress, { resource }: Target.Table) =>
-    at.resources.some((each) => resourceIn(each) === resource)
-
   /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const present = Effect.gen(function* () {
-    const at = yield* Ref.get(progress)
-    const made = options.tables.filter((table) => isCopied(at, table)).map(({ name }) => name)
+    const copied = (yield* Ref.get(progress)).resources
+    const made = options.tables.filter(({ resource }) => copied.includes(resource)).map(({ name }) => name)
     for (const table of [markTable, resourcesTable, ...made]) {
-      if ((yield* columnsOf(table)).length > 0) continue
+      if (yield* exists(table)) continue
       return yield* new Unavailable({ message: `The table ${table} in ${databaseName} was dropped` })
     }
   })
 
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Target.Table, now: string) {
+    const own = { id: "text primary key", _removed_at: instant, _synced_at: instant }
+    yield* create(table.name, { ...columnTypes(table), ...own })
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
     const [row] = yield* run(`select coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`)
     const reset = Number(row?.["reset"])
@@ -224,7 +211,7 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
   const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
     const before = yield* Ref.get(progress)
     const { staged, ...committed } = before
-    const state = { cursor: page.cursor, resources: page.resources.map((each) => marks.get(each) ?? each) }
+    const state = { cursor: page.cursor, resources: page.resources }
     const next = yield* advance(before, page.is_consistent ? state : { ...committed, staged: state })
     const changes = Map.groupBy(page.body, ({ resource }) => resource)
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
@@ -234,10 +221,7 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     }
     if (!page.is_consistent) return next
     const now = DateTime.formatIso(yield* DateTime.now)
-    for (const table of staged === undefined ? touched : options.tables) {
-      if (!isCopied(before, table)) yield* ensureTable(table)
-      yield* merge(table, now)
-    }
+    for (const table of staged === undefined ? touched : options.tables) yield* merge(table, now)
     if (!page.has_more) {
       const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
       const at = `cast('${DateTime.formatIso(page.requestedAt)}' as ${instant})`
@@ -250,8 +234,7 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     state: Effect.gen(function* () {
       yield* present
       const { staged, ...committed } = yield* Ref.get(progress)
-      const { cursor, resources: whole } = staged ?? committed
-      return { ...(cursor !== undefined && { cursor }), resources: whole.map(resourceIn) }
+      return staged ?? committed
     }),
     apply: (page: Target.ChangePage) =>
       transaction(apply(page)).pipe(
