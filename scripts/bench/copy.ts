@@ -122,7 +122,7 @@ if (spawnSync("psql", ["--version"]).status !== 0) {
   const first = await interleaved(rounds, {
     sync: () => {
       psql("drop schema public cascade; create schema public")
-      return secondsOf(() => run(process.execPath, "src/cli.ts", "sync", copy, "--resource", "consumption-logs"))
+      return secondsOf(() => run(process.execPath, "src/cli.ts", "sync", copy))
     },
     "\\copy": () => {
       psql(`\\copy ${logs} to '${dumped}'`)

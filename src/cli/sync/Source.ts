@@ -7,7 +7,7 @@ import { organization } from "../../api/records/Organizations.ts"
 import { connect, type Options } from "../../client/Connection.ts"
 import { reasonOf } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import { type ChangePage, FeedPage, hasFeed } from "./Target.ts"
+import { type ChangePage, FeedPage } from "./Target.ts"
 
 /** The position in the feed, and the record of the organization, which has no feed. */
 const Position = Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
@@ -68,8 +68,8 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   )
 
   const readPage = Effect.fnUntraced(
-    function* (cursor: string | undefined, resources: ReadonlyArray<string>) {
-      const payload = { ...(cursor !== undefined && { cursor }), resources }
+    function* (cursor: string | undefined) {
+      const payload = cursor === undefined ? {} : { cursor }
       const response = yield* client.changes.changes({ payload, responseMode: "response-only" })
       if (response.status !== 200) return yield* Effect.flatMap(decodeFailure(response), Effect.die)
       return yield* Effect.flatMap(response.json, decodePage)
@@ -78,32 +78,28 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     limited
   )
 
-  const changes = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
-    const { feed, own } = yield* Effect.mapError(decodePosition(from ?? "{}"), () => new CursorExpired())
-    const hasOrganization = resources.includes(organization.name)
-    const feeds = resources.filter(hasFeed)
+  const changes = Effect.fnUntraced(function* (from: string | undefined) {
+    const start = yield* Effect.mapError(decodePosition(from ?? "{}"), () => new CursorExpired())
 
     const next = Effect.fnUntraced(function* (at: Position) {
       const requestedAt = yield* DateTime.now
-      const page = yield* readPage(at.feed, feeds)
+      const page = yield* readPage(at.feed)
       // The record of the organization is read at the end of a round.
-      const record = hasOrganization && page.is_consistent ? yield* readOrganization : undefined
-      const text = record === undefined ? at.own : yield* Effect.orDie(encodeText(record))
-      const news = record === undefined || text === at.own ? [] : [{ resource: organization.name, record }]
-      const after: Position = { feed: page.cursor, own: text }
+      const record = page.is_consistent ? yield* readOrganization : undefined
+      const own = record === undefined ? at.own : yield* Effect.orDie(encodeText(record))
+      const news = record === undefined || own === at.own ? [] : [{ resource: organization.name, record }]
+      const after: Position = { feed: page.cursor, own }
       const cursor = yield* Effect.orDie(encodePosition(after))
-      const whole: ChangePage = { ...page, body: [...page.body, ...news], cursor, resources, requestedAt }
+      const whole: ChangePage = { ...page, body: [...page.body, ...news], cursor, requestedAt }
       return [[whole], page.has_more ? Option.some(after) : Option.none()] as const
     })
-
-    const position: Position = { feed, own: hasOrganization ? own : undefined }
-    return Stream.paginate<Position, ChangePage, Failed | CursorExpired>(position, next)
+    return Stream.paginate<Position, ChangePage, Failed | CursorExpired>(start, next)
   }, Stream.unwrap)
 
   return {
     url,
     organization: Effect.map(readOrganization, ({ id }) => id),
-    /** The pages of changes of resources, one of which has a feed, after a cursor or from the beginning. */
+    /** The pages of changes of all resources, after a cursor or from the beginning. */
     changes
   }
 })

@@ -3,6 +3,7 @@
  * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
  * first round ends.
  */
+import { hash } from "node:crypto"
 import { DateTime, Effect, Ref, Schema, type Scope } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import * as Target from "./Target.ts"
@@ -37,7 +38,6 @@ export interface Dialect {
 }
 
 const markTable = "_practice_data_sync"
-const resourcesTable = "_practice_data_sync_resources"
 const stagedTable = ({ name }: Target.Table) => `_practice_data_sync_staged_${name}`
 
 /** Of a staged change: true for a removal. A reset has neither this nor an id. */
@@ -49,15 +49,19 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 export const columnList = (columns: ReadonlyArray<Target.Column>) =>
   columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** The columns of the rows of a resource, which another version of this package may have otherwise. */
-const fieldsText = ({ columns }: Target.Table) => columns.map(({ name, type }) => `${name} ${type}`).join()
-
-/** The committed state of the copy, and that of the pages staged after it. */
-const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
+/** The cursor of the copy, and that of the pages staged after it. */
+const Progress = Schema.fromJsonString(
+  Schema.Struct({ cursor: Schema.optional(Schema.String), staged: Schema.optional(Schema.String) })
+)
 type Progress = typeof Progress.Type
 
-/** The row of the copy itself: its origin, and its progress. */
-const Mark = Schema.Struct({ organization: Schema.String, url: Schema.String, progress: Progress })
+/** The row of the copy itself: its origin, a short text that differs for other columns of its rows, and its progress. */
+const Mark = Schema.Struct({
+  organization: Schema.String,
+  url: Schema.String,
+  columns: Schema.String,
+  progress: Progress
+})
 
 const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
@@ -71,7 +75,7 @@ const stagedRow = (change: Target.Change): Row => {
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
   const { columnsOf, name: databaseName, quote, run } = dialect
-  const [mark, resources] = [quote(markTable), quote(resourcesTable)]
+  const mark = quote(markTable)
   const instant = dialect.typeOf("timestamptz")
 
   const transaction = <A>(work: Effect.Effect<A, Failed>) =>
@@ -88,26 +92,37 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     return run(`create table if not exists ${quote(table)} (${declared.join(", ")})`)
   }
 
+  const columnTypes = ({ columns }: Target.Table) =>
+    Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
+
   const refuse = (reason: string) => refused(`The copy in ${databaseName} ${reason}, or choose another target.`)
 
   const notOurs = (table: string) =>
     refused(`The table ${table} in ${databaseName} exists, and practice-data did not create it. Choose another target.`)
 
-  /** Makes the mark of the copy, or checks it. Returns the progress. */
-  const takeMark = Effect.gen(function* () {
-    const { organization, url } = options.origin
+  const { organization, url } = options.origin
+  const columnsHash = hash("sha256", JSON.stringify(options.tables)).slice(0, 8)
+
+  const makeMark = Effect.gen(function* () {
+    for (const { name } of options.tables) if (yield* exists(name)) return yield* notOurs(name)
     const text = "text not null"
-    if (!(yield* exists(markTable))) {
-      yield* create(markTable, { organization: "text primary key", url: text, progress: text })
-      yield* run(`insert into ${mark} values ($1, $2, '{"resources":[]}')`, [organization, url])
-    }
-    yield* create(resourcesTable, { resource: "text primary key", fields: text, in_step_at: instant })
-    const [row] = yield* run(`select organization, url, progress from ${mark}`)
+    const columns = { organization: "text primary key", url: text, columns: text, progress: text, in_step_at: instant }
+    yield* create(markTable, columns)
+    const given = [organization, url, columnsHash]
+    yield* run(`insert into ${mark} (organization, url, columns, progress) values ($1, $2, $3, '{}')`, given)
+  })
+
+  /** Checks the mark of the copy. Returns the progress. */
+  const checkMark = Effect.gen(function* () {
+    const [row] = yield* run(`select * from ${mark}`)
     const stored = yield* Effect.mapError(decodeMark(row), () => notOurs(markTable))
     if (stored.organization !== organization) {
       return yield* refuse(
         `belongs to the organization ${stored.organization}, but the API key to ${organization}. Use a key of ${stored.organization}`
       )
+    }
+    if (stored.columns !== columnsHash) {
+      return yield* refuse("has other columns, as another version made it. Drop its tables, and sync again")
     }
     if (stored.url === url) return stored.progress
     if (!options.allowNewUrl) {
@@ -119,9 +134,6 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     return stored.progress
   })
 
-  const columnTypes = ({ columns }: Target.Table) =>
-    Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
-
   /** Records the progress, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
@@ -130,54 +142,34 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     return yield* refused(`Another process changed the copy in ${databaseName}. Run only one sync per copy.`)
   })
 
-  /** Checks the tables of a resource, and makes that of its staged changes. True if they are as they were left. */
-  const openTable = Effect.fnUntraced(function* (table: Target.Table, recorded: unknown, isCopied: boolean) {
-    const [fields, staged] = [fieldsText(table), stagedTable(table)]
-    const [isMade, isStaged] = [yield* exists(table.name), yield* exists(staged)]
-    if (isMade && recorded === undefined) return yield* notOurs(table.name)
-    if (isMade && recorded !== fields) {
-      return yield* refuse(`has other fields of ${table.resource}: another version made it. Drop its tables`)
-    }
-    if (isStaged && (isMade || !isCopied) && recorded === fields) return true
-    yield* run(
-      `insert into ${resources} (resource, fields) values ($1, $2)
-       on conflict (resource) do update set fields = excluded.fields, in_step_at = null`,
-      [table.resource, fields]
+  /** The tables that are missing of a copy with this progress. */
+  const missing = (at: Progress) => {
+    const copied = at.cursor === undefined ? [] : options.tables.map(({ name }) => name)
+    return Effect.filter([markTable, ...copied, ...options.tables.map(stagedTable)], (table) =>
+      Effect.map(exists(table), (isThere) => !isThere)
     )
-    yield* run(`drop table if exists ${quote(staged)}`)
-    const removed = dialect.typeOf(isRemoved.type)
-    yield* create(staged, { _position: dialect.position, ...columnTypes(table), [isRemoved.name]: removed })
-    return false
-  })
+  }
 
-  /** Opens all tables. Keeps of the progress what they have. */
+  /** Opens the copy. One that lacks a table is loaded again. */
   const opened = Effect.gen(function* () {
-    const taken = yield* takeMark
-    const known = yield* run(`select resource, fields from ${resources}`)
-    const recorded = new Map(known.map(({ fields, resource }) => [resource, fields]))
-    const lost = new Set<string>()
+    if (!(yield* exists(markTable))) yield* makeMark
+    const taken = yield* checkMark
+    if ((yield* missing(taken)).length === 0) return taken
+    const removed = dialect.typeOf(isRemoved.type)
     for (const table of options.tables) {
-      const { resource } = table
-      const isWhole = yield* openTable(table, recorded.get(resource), taken.resources.includes(resource))
-      if (!isWhole) lost.add(resource)
+      const staged = { _position: dialect.position, ...columnTypes(table), [isRemoved.name]: removed }
+      yield* create(stagedTable(table), staged)
+      yield* run(`${dialect.empty} ${quote(stagedTable(table))}`)
     }
-    const without = (state: Target.State) => ({
-      ...state,
-      resources: state.resources.filter((each) => !lost.has(each))
-    })
-    const { staged } = taken
-    return yield* advance(taken, { ...without(taken), ...(staged && { staged: without(staged) }) })
+    return yield* advance(taken, {})
   })
   const progress = yield* Ref.make(yield* transaction(opened))
 
   /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const present = Effect.gen(function* () {
-    const copied = (yield* Ref.get(progress)).resources
-    const made = options.tables.filter(({ resource }) => copied.includes(resource)).map(({ name }) => name)
-    for (const table of [markTable, resourcesTable, ...made]) {
-      if (yield* exists(table)) continue
-      return yield* new Unavailable({ message: `The table ${table} in ${databaseName} was dropped` })
-    }
+    const [table] = yield* missing(yield* Ref.get(progress))
+    if (table === undefined) return
+    return yield* new Unavailable({ message: `The table ${table} in ${databaseName} was dropped` })
   })
 
   /** Moves the staged changes of a resource into its table. */
@@ -208,33 +200,37 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* (page: Target.ChangePage) {
+  const apply = Effect.fnUntraced(function* ({
+    body,
+    cursor,
+    has_more,
+    is_consistent,
+    requestedAt
+  }: Target.ChangePage) {
     const before = yield* Ref.get(progress)
-    const { staged, ...committed } = before
-    const state = { cursor: page.cursor, resources: page.resources }
-    const next = yield* advance(before, page.is_consistent ? state : { ...committed, staged: state })
-    const changes = Map.groupBy(page.body, ({ resource }) => resource)
+    // Without a cursor, the copy is loaded: its own cursor has expired.
+    const staged = cursor === undefined ? {} : { ...before, staged: cursor }
+    const next = yield* advance(before, is_consistent ? { cursor } : staged)
+    const changes = Map.groupBy(body, ({ resource }) => resource)
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
       const rows = yield* Effect.orDie(encodeRows(changes.get(table.resource)?.map(stagedRow)))
       yield* dialect.insert(stagedTable(table), [...table.columns, isRemoved], rows)
     }
-    if (!page.is_consistent) return next
+    if (!is_consistent) return next
     const now = DateTime.formatIso(yield* DateTime.now)
-    for (const table of staged === undefined ? touched : options.tables) yield* merge(table, now)
-    if (!page.has_more) {
-      const inStep = page.resources.map((resource) => `'${resource}'`).join(", ")
-      const at = `cast('${DateTime.formatIso(page.requestedAt)}' as ${instant})`
-      yield* run(`update ${resources} set in_step_at = ${at} where resource in (${inStep})`)
-    }
+    const isAlone = before.cursor !== undefined && before.staged === undefined
+    for (const table of isAlone ? touched : options.tables) yield* merge(table, now)
+    if (!has_more)
+      yield* run(`update ${mark} set in_step_at = cast('${DateTime.formatIso(requestedAt)}' as ${instant})`)
     return next
   })
 
   return {
-    state: Effect.gen(function* () {
+    cursor: Effect.gen(function* () {
       yield* present
-      const { staged, ...committed } = yield* Ref.get(progress)
-      return staged ?? committed
+      const { cursor, staged } = yield* Ref.get(progress)
+      return staged ?? cursor
     }),
     apply: (page: Target.ChangePage) =>
       transaction(apply(page)).pipe(

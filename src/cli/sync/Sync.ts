@@ -104,7 +104,6 @@ const outageStart = (phase: Phase) => (phase._tag === "Running" ? undefined : ph
  */
 export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn.Return<void, Failed> {
   const { report, source, tables, target, watch } = options
-  const requested = tables.map(({ resource }) => resource)
   const reported = yield* reporting(report)
   const phase = yield* Ref.make<Phase>(Phase.Starting({}))
   const note = (message: string) => report({ event: "note", message }, message)
@@ -142,25 +141,18 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
     })
     /** Begins a load: what does not come again until the round ends is gone. */
     const reset = Effect.gen(function* () {
-      const body = requested.map((resource) => ({ resource, reset: true as const }))
-      const state = { cursor: undefined, resources: requested, has_more: true, is_consistent: false }
-      yield* keep({ ...state, body, requestedAt: yield* DateTime.now })
+      const body = tables.map(({ resource }) => ({ resource, reset: true as const }))
+      const requestedAt = yield* DateTime.now
+      yield* keep({ body, cursor: undefined, has_more: true, is_consistent: false, requestedAt })
     })
     // Two pages are read ahead of the one that is applied.
     const follow = (cursor: string | undefined) =>
-      Stream.runForEach(Stream.buffer(source.changes(cursor, requested), { capacity: 2 }), receive)
+      Stream.runForEach(Stream.buffer(source.changes(cursor), { capacity: 2 }), receive)
 
     const resume = Effect.gen(function* () {
-      const { cursor, resources } = yield* copy.state
-      const whole = requested.filter((resource) => resources.includes(resource))
-      if (cursor === undefined || !whole.some(Target.hasFeed)) {
-        yield* reset
-        return yield* follow(undefined)
-      }
-      if (whole.length === requested.length) return yield* follow(cursor)
-      // A resource that a request leaves out comes with a reset when it is requested again.
-      yield* Stream.runForEach(Stream.take(source.changes(cursor, whole), 1), receive)
-      yield* follow((yield* copy.state).cursor)
+      const cursor = yield* copy.cursor
+      if (cursor === undefined) yield* reset
+      yield* follow(cursor)
     })
     const restart: Effect.Effect<void, Failed> = Effect.gen(function* () {
       const before = yield* Ref.get(phase)
@@ -197,8 +189,6 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   yield* Effect.retry(session, { while: waitOut })
 })
 
-const names = Target.tables.map(({ resource }) => resource).filter(Target.hasFeed)
-
 export const sync = command("sync", Layer.empty, {
   description: `Keep a copy of the records in Postgres or SQLite, in step with the service.
 
@@ -206,25 +196,13 @@ The first run copies everything, one table per resource. Later runs, or --watch,
 
 You can kill a run at any point; the next one resumes. It never touches tables that it did not create. A SQLite file is readable only by its owner.
 
-Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and reloads a dropped table.`,
+Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage error; 75 the service or the target is unavailable, at startup or for more than a minute: retry later; 130 and 143 stopped by a signal. With --watch, it retries during outages, and loads a copy again whose table was dropped.`,
   examples: [
     ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db"],
-    ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"],
-    ["practice-data sync sqlite:charges.db --resource charges", "The charges and the organization"]
+    ["practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10", "PGPASSWORD: the password"]
   ],
   flags: {
     target: Argument.String("target").pipe(Argument.withDescription("postgres://USER@HOST/DATABASE or sqlite:FILE")),
-    tables: Flag.Literals("resource", names).pipe(
-      Flag.between(0, names.length),
-      Flag.withDescription(
-        "Only this resource and the organization; repeatable, default all. A resource that a run omits is reloaded when a later run includes it"
-      ),
-      Flag.map((chosen) =>
-        Target.tables.filter(
-          ({ resource }) => chosen.length === 0 || !Target.hasFeed(resource) || chosen.some((one) => one === resource)
-        )
-      )
-    ),
     watch: Output.integer("watch", 1, 86_400, "Keep running, and poll for changes at this interval in seconds").pipe(
       Flag.map(Duration.seconds),
       Output.optional
@@ -256,5 +234,5 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* run({ ...given, report: yield* terminalReport, source, target })
+  yield* run({ ...given, tables: Target.tables, report: yield* terminalReport, source, target })
 })

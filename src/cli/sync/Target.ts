@@ -4,7 +4,6 @@
  */
 import { type DateTime, type Effect, Predicate, Schema, type Scope } from "effect"
 import { resources } from "../../api/records/index.ts"
-import { organization } from "../../api/records/Organizations.ts"
 import type { Failed } from "../Usage.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
@@ -46,9 +45,6 @@ export const tables = resources.map(({ name: resource, record, table }): Table =
   return { resource, name: table, columns }
 })
 
-/** The record of the organization has no feed: it is read when a round ends, and copied along. */
-export const hasFeed = (resource: string) => resource !== organization.name
-
 /** A change of a resource. After a reset, records of the copy that do not come until the round ends are gone. */
 export const Change = Schema.Union([
   Schema.Struct({ resource: Schema.String, record: Schema.ObjectKeyword }),
@@ -65,16 +61,10 @@ export const FeedPage = Schema.Struct({
   is_consistent: Schema.Boolean
 })
 
-export const State = Schema.Struct({
-  /** The start of the next page. Missing: the feed is to be read from the beginning. */
-  cursor: Schema.optional(Schema.String),
-  /** The resources that are whole at the cursor. Others are to be loaded again. */
-  resources: Schema.Array(Schema.String)
-})
-export type State = typeof State.Type
-
-/** A page of changes of some resources, with the state after it. */
-export interface ChangePage extends State {
+/** A page of changes. */
+export interface ChangePage {
+  /** The start of the next page. Undefined: the feed is to be read from the beginning. */
+  readonly cursor: string | undefined
   readonly body: ReadonlyArray<Change>
   readonly has_more: boolean
   /** True if the copy after this page is a state of the service's database. It ends a round. */
@@ -84,8 +74,9 @@ export interface ChangePage extends State {
 }
 
 export interface Copy {
-  readonly state: Effect.Effect<State, Failed>
-  /** Applies a page with its state, or nothing; fails if another process changed the copy. */
+  /** The start of the next page. Undefined: the feed is to be read from the beginning. */
+  readonly cursor: Effect.Effect<string | undefined, Failed>
+  /** Applies a page with its cursor, or nothing; fails if another process changed the copy. */
   readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
 }
 

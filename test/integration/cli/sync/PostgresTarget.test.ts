@@ -30,13 +30,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
         as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
       yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const applied = Effect.flatMap(target.open(opening), (copy) =>
-        copy.apply({ ...page(2, [charge("b", "1")]), resources: ["charges"], requestedAt })
+        copy.apply({ ...page(2, [charge("b", "1")]), requestedAt })
       )
       const error = yield* Effect.flip(Effect.scoped(applied))
       assert.strictEqual(error._tag, "Unavailable", error.message)
       yield* sql`drop trigger ends on ended.charges`
-      const state = yield* Effect.scoped(Effect.flatMap(target.open(opening), (copy) => copy.state))
-      assert.deepStrictEqual(state, { cursor: "1", resources: ["charges"] })
+      const cursor = Effect.scoped(Effect.flatMap(target.open(opening), (copy) => copy.cursor))
+      assert.strictEqual(yield* cursor, "1")
       assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
     })
   )
@@ -46,7 +46,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const { sql, url } = yield* TestDatabase
       const pooled = targetAt(yield* TcpProxy.poolerOf(url), "pooled")
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
-      const next = { ...page(1, [charge("a", "1")]), resources: ["charges"], requestedAt }
+      const next = { ...page(1, [charge("a", "1")]), requestedAt }
       yield* one.apply(next)
       assert.include((yield* Effect.flip(two.apply(next))).message, "Another process changed the copy")
       const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (

@@ -165,7 +165,7 @@ it.effect("watches: asks at each interval, through an outage of ten minutes", ()
 
 const inStepAt = (file: string) => {
   const database = new DatabaseSync(file)
-  const inStep = database.prepare("select in_step_at as at from _practice_data_sync_resources").get()
+  const inStep = database.prepare("select in_step_at as at from _practice_data_sync").get()
   database.close()
   return inStep?.["at"]
 }
@@ -186,7 +186,7 @@ it.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0
     const apply = () => Effect.map(Effect.sleep("1 second"), () => void (applied += 1))
-    const copy = { state: Effect.succeed({ resources: [] }), apply }
+    const copy = { cursor: Effect.undefined, apply }
     const target = { name: "slow", open: () => Effect.succeed(copy) }
     const running = yield* Effect.forkScoped(syncWith(target, () => page(1), { resources }))
     yield* TestClock.adjust("500 millis")

@@ -28,8 +28,8 @@ type Run = (statement: string) => Effect.Effect<Rows>
 interface Stand {
   readonly target: Target
   readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
-  /** The time at which a resource was last in step; null before it was. */
-  readonly inStepAt: (resource: string) => Effect.Effect<unknown>
+  /** The time at which the copy was last in step. */
+  readonly inStepAt: Effect.Effect<unknown>
   /** Makes something else with the name of charges. */
   readonly occupy: Effect.Effect<void>
   /** Removes the copy of charges. */
@@ -43,11 +43,7 @@ interface Stand {
 const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], run: Run): Stand => ({
   target,
   rowsOf,
-  inStepAt: (resource) =>
-    Effect.map(
-      run(`select cast(in_step_at as text) as at from @_practice_data_sync_resources where resource = '${resource}'`),
-      ([row]) => row?.["at"]
-    ),
+  inStepAt: Effect.map(run("select cast(in_step_at as text) as at from @_practice_data_sync"), ([row]) => row?.["at"]),
   occupy: Effect.asVoid(run("create table @charges (id text)")),
   drop: Effect.asVoid(run("drop table @charges")),
   softDeleting,
@@ -89,7 +85,6 @@ const decode = Schema.decodeEffect(Schema.Array(Schema.fromJsonString(Schema.Rec
 
 const expired = Effect.fail(new CursorExpired())
 const refused = new Refused({ message: "The service refuses" })
-const all = ["charges", "charge-refunds"]
 const nothing: Script = (at) => page(at)
 
 /** A first load of two pages, then one page. */
@@ -98,14 +93,6 @@ const loading: Script = (at) => {
   if (at === 1) return page(2, [charge("b", "2"), charge("b", "3"), gone("a"), gone("never"), charge("d", "1")])
   return page(3, [gone("d"), charge("d", "4"), gone("r", "charge-refunds"), charge("e", "1"), gone("e")])
 }
-
-/** Refunds join the charges. */
-const joining: Script = (at, resources) =>
-  page(at + 1, resources.length === 2 && at < 3 ? [reset("charge-refunds"), refund(`${at}`)] : [])
-
-/** Refunds are loaded again, and later charges. */
-const loadingAgain: Script = (at) =>
-  page(at + 1, at === 1 ? [gone("r", "charge-refunds"), refund("s")] : [reset(), charge("b", "2")])
 
 test("tables have a column for each field of the contract's records, in its order", () => {
   assert.deepStrictEqual(
@@ -119,19 +106,17 @@ const kinds: Readonly<Record<string, Making>> = { Postgres: postgres, SQLite: sq
 
 for (const [kind, make] of Object.entries(kinds)) {
   const stand = Effect.map(make, (made) => {
-    const [cursors, asked] = [new Array<number>(), new Array<ReadonlyArray<string>>()]
+    const cursors = new Array<number>()
     const noting =
       (script: Script): Script =>
-      (at, resources) => {
+      (at) => {
         cursors.push(at)
-        asked.push(resources)
-        return script(at, resources)
+        return script(at)
       }
     return {
       ...made,
-      /** The cursors and the resources that the runs asked for. */
+      /** The cursors that the runs asked for. */
       cursors,
-      asked,
       run: (script: Script, given?: Given) => syncWith(made.target, noting(script), given),
       /** The status of each charge, and the ids of the refunds. */
       rows: Effect.gen(function* () {
@@ -221,7 +206,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       Effect.gen(function* () {
         const { inStepAt, rows, run } = yield* stand
         yield* run(() => page(7, [charge("a", "1"), charge("b", "1"), charge("c", "1"), refund("r")]))
-        const before = yield* inStepAt("charges")
+        const before = yield* inStepAt
         // The order ends once more: what came after the first end counts no longer.
         const twice: Script = (at) => (at === 7 ? expired : at === 0 ? page(1, [charge("c", "2")], more) : refused)
         assert.strictEqual(yield* Effect.flip(run(twice)), refused)
@@ -230,38 +215,23 @@ for (const [kind, make] of Object.entries(kinds)) {
           if (at === 1 && ++ends <= 3) return expired
           return at === 0 ? page(1, [charge("a", "2")], more) : page(2, [charge("d", "2")])
         }
-        const cut: Script = (at) => (at === 1 && ends === 1 ? refused : script(at, all))
+        const cut: Script = (at) => (at === 1 && ends === 1 ? refused : script(at))
         assert.strictEqual(yield* Effect.flip(run(cut)), refused)
         assert.deepStrictEqual(yield* rows, { charges: { a: "1", b: "1", c: "1" }, refunds: ["r"] })
-        assert.strictEqual(yield* inStepAt("charges"), before)
+        assert.strictEqual(yield* inStepAt, before)
         yield* run(script)
         assert.deepStrictEqual(yield* rows, { charges: { a: "2", d: "2" }, refunds: [] })
-        assert.notStrictEqual(yield* inStepAt("charges"), before)
+        assert.notStrictEqual(yield* inStepAt, before)
       })
     )
 
-    it.effect("loads a resource that joins, and one that comes back, alone", () =>
+    it.effect("is loaded again where a table of it was removed", () =>
       Effect.gen(function* () {
-        const { asked, inStepAt, rows, run } = yield* stand
-        yield* run(() => page(1, [charge("a", "1")]), { resources: ["charges"] })
-        yield* run(joining)
-        assert.deepStrictEqual(asked, [["charges"], ["charges"], all])
-        assert.deepStrictEqual(yield* rows, { charges: { a: "1" }, refunds: ["2"] })
-        yield* run(joining, { resources: ["charges"] })
-        assert.isString(yield* inStepAt("charge-refunds"))
-        yield* run(joining)
-        assert.deepStrictEqual(asked.slice(3), [["charges"], ["charges"], all])
-        assert.deepStrictEqual(yield* rows, { charges: { a: "1" }, refunds: ["2"] })
-      })
-    )
-
-    it.effect("loads a resource whose copy was removed again, and no other", () =>
-      Effect.gen(function* () {
-        const { asked, drop, rows, run } = yield* stand
+        const { cursors, drop, rows, run } = yield* stand
         yield* run(() => page(1, [charge("a", "1"), refund("r")]))
         yield* drop
-        yield* run(loadingAgain)
-        assert.deepStrictEqual(asked, [all, ["charge-refunds"], all])
+        yield* run(() => page(2, [charge("b", "2"), refund("s")]))
+        assert.deepStrictEqual(cursors, [0, 0])
         assert.deepStrictEqual(yield* rows, { charges: { b: "2" }, refunds: ["s"] })
       })
     )
@@ -311,7 +281,7 @@ for (const [kind, make] of Object.entries(kinds)) {
         const refusal = yield* Effect.flip(run(() => page(2, [reset(), charge("a", "2")]), { without: "status" }))
         assert.match(
           refusal.message,
-          /has other fields of charges: another version made it. Drop its tables, or choose/
+          /has other columns, as another version made it. Drop its tables, and sync again, or choose/
         )
         assert.deepStrictEqual(yield* rows, { charges: { a: "1" }, refunds: ["r"] })
       })

@@ -29,7 +29,7 @@ export const refund = (id: string): Change => {
 export const gone = (id: string, resource = "charges"): Change => ({ resource, removed: id })
 export const reset = (resource = "charges"): Change => ({ resource, reset: true })
 
-type Response = Omit<ChangePage, "resources" | "requestedAt">
+type Response = Omit<ChangePage, "requestedAt">
 
 /** The page before a cursor; the last one of its round by default. */
 export const page = (next: number, body: ReadonlyArray<Change> = [], over: Partial<Response> = {}): Response => ({
@@ -43,10 +43,7 @@ export const page = (next: number, body: ReadonlyArray<Change> = [], over: Parti
 export const more = { has_more: true }
 
 /** The response of the service to a cursor, which is a number: 0 at the beginning. */
-export type Script = (
-  at: number,
-  resources: ReadonlyArray<string>
-) => Response | Effect.Effect<Response, CursorExpired | Failed>
+export type Script = (at: number) => Response | Effect.Effect<Response, CursorExpired | Failed>
 
 const origin = { organization: "org_a", url: "http://service" }
 
@@ -56,14 +53,14 @@ export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")
 const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   url: origin.url,
   organization: Effect.succeed(origin.organization),
-  changes: (from, resources) =>
+  changes: (from) =>
     Stream.paginate(Number(from ?? 0), (at) =>
       Effect.gen(function* () {
         const requestedAt = yield* DateTime.now
-        const response = script(at, resources)
+        const response = script(at)
         const found = Effect.isEffect(response) ? yield* response : response
         const next = found.has_more ? Option.some(Number(found.cursor)) : Option.none()
-        return [[{ ...found, resources, requestedAt }], next]
+        return [[{ ...found, requestedAt }], next]
       })
     ),
   ...over
