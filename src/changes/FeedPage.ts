@@ -6,30 +6,21 @@ import type { Resource } from "../api/records/Resource.ts"
 import { fromText, type Json, toText } from "../database/Columns.ts"
 import type * as Walk from "./Walk.ts"
 
-interface Change {
+/** A change, as the statement of a feed reads it. */
+export interface ChangeRow {
   readonly position: number
   /** The table, with `-` behind it for a removal. */
   readonly branch: string
-}
-
-export interface WrittenRecord extends Change {
   /** The record's JSON, which begins with its id: a column for the id would cost a page of a thousand a tenth more. */
-  readonly record: Json
+  readonly record: Json | null
+  /** Of a removal: its id behind `-`, or behind `+` where the snapshot has a record of that id again, with its own change. */
+  readonly detail: string | null
 }
-
-export interface Removal extends Change {
-  readonly record: null
-  readonly id: string
-  /** True if the snapshot has a record of that id again, which has a change of its own. */
-  readonly existsAgain: boolean
-}
-
-export type ChangeRow = WrittenRecord | Removal
 
 const leadingId = /^\{"id":("(?:[^"\\]|\\.)*")/
 
-const rowId = (row: ChangeRow): string =>
-  row.record === null ? row.id : JSON.parse(leadingId.exec(toText(row.record))?.[1] ?? '""')
+const rowId = ({ detail, record }: ChangeRow): string =>
+  record === null ? (detail ?? "").slice(1) : JSON.parse(leadingId.exec(toText(record))?.[1] ?? '""')
 
 /** The place of a row in the order of changes. */
 export const rowPlace = (row: ChangeRow): Walk.Place => ({
@@ -84,7 +75,7 @@ export const makeRender = (resources: ReadonlyArray<Resource>) => {
     if (known === undefined) return []
     const { opening, resource } = known
     if (row.record !== null) return [opening, row.record, closing]
-    return row.existsAgain ? [] : [item({ resource, removed: row.id })]
+    return row.detail?.startsWith("+") === true ? [] : [item({ resource, removed: rowId(row) })]
   }
   return ({ cursor, hasMore, resets, rows }: ChangesPage): Json => {
     const [first, ...items] = [...resets.map((resource) => item({ resource, reset: true })), ...rows.flatMap(renderRow)]

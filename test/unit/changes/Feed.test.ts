@@ -152,17 +152,21 @@ it.effect("a server with more running transactions than a cursor holds is busy",
 })
 
 const written = (id: string, position: number, branch = ""): ChangeRow => {
-  return { position, record: fromText(`{"id":"${id}"}`), branch }
+  return { position, record: fromText(`{"id":"${id}"}`), detail: null, branch }
 }
 const removed = (id: string, position: number, { branch = "", existsAgain = false } = {}): ChangeRow => {
-  return { record: null, id, existsAgain, position, branch }
+  return { record: null, detail: `${existsAgain ? "+" : "-"}${id}`, position, branch }
 }
 
 const page = { resets: [], cursor: "c", hasMore: false }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(rowPlace({ position: 7, record, branch: "pets" }), { id, position: 7, branch: "pets" })
+  assert.deepStrictEqual(rowPlace({ position: 7, record, detail: null, branch: "pets" }), {
+    id,
+    position: 7,
+    branch: "pets"
+  })
 })
 
 it("a page begins with the resources that restart, without removals of what exists again", () => {

@@ -166,17 +166,11 @@ const snapshotOf = (server: Server, of: string): FeedSnapshot => {
 const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
   const written = Object.entries(rows).map(([key, { position, version }]) => {
     const [branch = "", id] = key.split(" ")
-    return { record: fromText(JSON.stringify({ id, version })), position, branch }
+    return { record: fromText(JSON.stringify({ id, version })), detail: null, position, branch }
   })
   const removed = Object.entries(removals).map(([key, position]) => {
     const [table = "", id = ""] = key.split(" ")
-    return {
-      record: null,
-      id,
-      existsAgain: key in rows,
-      position,
-      branch: `${table}${removalMark}`
-    }
+    return { record: null, detail: `${key in rows ? "+" : "-"}${id}`, position, branch: `${table}${removalMark}` }
   })
   return Array.sort([...written, ...removed], Order.mapInput(byPlace, rowPlace))
 }
