@@ -27,7 +27,6 @@ import * as Recent from "../observability/Recent.ts"
 import { announce } from "../operations/Announcement.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import * as OperationsListener from "../operations/OperationsListener.ts"
-import { OperatorStore } from "../operations/OperatorStore.ts"
 import * as Probes from "../operations/Probes.ts"
 import { readSettings, type Settings } from "../operations/Settings.ts"
 import * as Failure from "../process/Failure.ts"
@@ -108,9 +107,7 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 /** The operators' listener. The embedded database always has one. */
 const operators = ({ databaseUrl, operationsHost: host, operationsPort }: Settings) => {
   const port = Option.getOrElse(operationsPort, () => (Option.isNone(databaseUrl) ? 0 : undefined))
-  return port === undefined
-    ? Layer.empty
-    : OperationsListener.layer({ host, port }).pipe(Layer.provide(OperatorStore.layer))
+  return port === undefined ? Layer.empty : OperationsListener.layer({ host, port })
 }
 
 /** The layers of each role. A process has those of its roles; a layer of several roles is built once. */

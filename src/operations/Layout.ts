@@ -86,56 +86,65 @@ export const filterForm = (
     h("a", { class: "button", href: path })("Clear")
   )
 
-type Color = "teal" | "amber" | "red"
-
-/** Points with a start in milliseconds since 1970, in this order, and the slots that they are in. */
+/** Points with the start of their slot in milliseconds since 1970, and the slots until now. */
 interface Timeline<Point> {
   readonly points: ReadonlyArray<Point>
-  /** The start of the first slot, and the length of a slot, in milliseconds. */
-  readonly first: number
+  readonly now: number
+  /** The length of a slot in milliseconds. */
   readonly step: number
-  /** The number of slots. */
   readonly slots: number
 }
 
-interface Series<Point> {
-  readonly name: string
-  /** The height of its bar, from 0 to 1. */
-  readonly share: (point: Point) => number
-  readonly text: (point: Point) => string
+/** The ticks of an axis from the top, and the height of a value from 0 to 1, by the greatest value. */
+type Scale = (most: number) => {
+  readonly ticks: ReadonlyArray<number>
+  readonly height: (value: number) => number
 }
+
+const linear: Scale = (most) => ({ ticks: [most, 0], height: (value) => value / most })
+
+/** From 0.1 to 10,000. */
+export const logarithmic: Scale = () => ({
+  ticks: [10_000, 1000, 100, 10, 1, 0.1],
+  height: (value) => Math.min(1, Math.max(0, (Math.log10(value) + 1) / 5))
+})
 
 /**
  * A bar chart as SVG, with its figures as a table.
  *
- * @param axis the texts of the vertical axis, from the top
- * @param series by color; later ones cover earlier ones
+ * @param series by color; a later one covers a part of those before
  */
-export const plot = <Point extends { readonly start: number }>(
+export const chart = <Point extends { readonly start: number }>(
   title: string,
-  { first, points, slots, step }: Timeline<Point>,
-  axis: ReadonlyArray<string>,
-  series: Readonly<Record<Color, Series<Point>>>
+  { now, points, slots, step }: Timeline<Point>,
+  series: Readonly<
+    Record<"teal" | "amber" | "red", readonly [name: string, value: (point: Point) => number | undefined]>
+  >,
+  format: (value: number | undefined) => string = (value = 0) => Format.count(value),
+  scale = linear
 ): Html => {
-  const grid = axis.map((_, line) => `M0 ${line / (axis.length - 1)}H${slots}`)
-  const bars = Object.entries(series).map(([color, { share }]) => {
-    const shown = points.filter((point) => share(point) > 0)
-    const d = shown.map(
-      (point) => `M${((point.start - first) / step + 0.5).toFixed(2)} 1V${(1 - share(point)).toFixed(3)}`
-    )
+  const first = now - (now % step) - (slots - 1) * step
+  const all = Object.entries(series).map(([color, [name, value]]) => ({ color, name, value }))
+  const { height, ticks } = scale(Math.max(1, ...points.flatMap((point) => all.map(({ value }) => value(point) ?? 0))))
+  const grid = ticks.map((_, line) => `M0 ${line / (ticks.length - 1)}H${slots}`)
+  const bars = all.map(({ color, value }) => {
+    const d = points.map((point) => {
+      const top = height(value(point) ?? 0)
+      return top > 0 ? `M${((point.start - first) / step + 0.5).toFixed(2)} 1V${(1 - top).toFixed(3)}` : ""
+    })
     return h("path", { class: color, d: d.join(""), "stroke-width": 0.8 })()
   })
   const columns: Columns<Point> = {
     "From (UTC)": ({ start }) => Format.iso(start).slice(11, 16),
-    ...Object.fromEntries(Object.values(series).map(({ name, text }) => [name, { number: text }]))
+    ...Object.fromEntries(all.map(({ name, value }) => [name, { number: (point: Point) => format(value(point)) }]))
   }
   return h("figure")(
     h("figcaption")(
       h("h2")(title),
-      h("ul", { class: "legend" })(Object.entries(series).map(([color, { name }]) => h("li", { class: color })(name)))
+      h("ul", { class: "legend" })(all.map(({ color, name }) => h("li", { class: color })(name)))
     ),
     h("div", { class: "plot" })(
-      h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
+      h("div", { class: "axis", "aria-hidden": "true" })(ticks.map((tick) => h("span")(format(tick)))),
       h("svg", { viewBox: `0 0 ${slots} 1`, preserveAspectRatio: "none", role: "img", "aria-label": title })(
         h("path", { class: "grid", d: grid.join("") })(),
         bars
@@ -143,34 +152,9 @@ export const plot = <Point extends { readonly start: number }>(
     ),
     h("details")(
       h("summary")("As a table"),
-      table<Point>({ caption: `${title}, as a table`, rows: points.toReversed(), columns })
+      table({ caption: `${title}, as a table`, rows: points.toReversed(), columns })
     )
   )
-}
-
-type Count<Point> = readonly [name: string, count: (point: Point) => number]
-
-const stackHeight = <Point>(point: Point, stack: ReadonlyArray<Count<Point>>) =>
-  stack.reduce((sum, [, count]) => sum + count(point), 0)
-
-/** A bar chart of three counts, one above the other: the last one at the bottom. */
-export const stackedPlot = <Point extends { readonly start: number }>(
-  title: string,
-  timeline: Timeline<Point>,
-  counts: Readonly<Record<Color, Count<Point>>>
-): Html => {
-  const { amber, red, teal } = counts
-  const most = Math.max(1, ...timeline.points.map((point) => stackHeight(point, [teal, amber, red])))
-  const series = ([name, count]: Count<Point>, ...below: ReadonlyArray<Count<Point>>): Series<Point> => ({
-    name,
-    share: (point) => (count(point) + stackHeight(point, below)) / most,
-    text: (point) => Format.count(count(point))
-  })
-  return plot(title, timeline, [Format.count(most), "0"], {
-    teal: series(teal, amber, red),
-    amber: series(amber, red),
-    red: series(red)
-  })
 }
 
 /** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
@@ -178,17 +162,15 @@ export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
 figcaption h2 { font-size: .95rem; margin: 0 }
 small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
-.id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
+.id, .text { overflow-wrap: anywhere; unicode-bidi: isolate }
+.id { font: var(--mono) }
 time { white-space: nowrap }
-time, .number, .tile dd { font-variant-numeric: tabular-nums }
-:focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
 .skip { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
 .skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
 
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 2rem; padding-bottom: 0 }
 ul { display: flex; flex-wrap: wrap; gap: 0 .5rem; list-style: none; margin: 0; padding: 0 }
 .brand a { color: inherit; text-decoration: none; font-weight: 650 }
-.brand span { font-weight: 400; color: var(--muted) }
 header nav a { display: block; padding: .6rem .5rem; color: var(--muted); text-decoration: none; white-space: nowrap }
 header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--teal); font-weight: 600 }
 
@@ -199,7 +181,6 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .tile dd.about { font-size: 13px; font-weight: 400 }
 .tile.warning { border-left-color: var(--amber) }
 .tile.problem { border-left-color: var(--red) }
-.tile.problem dd:not(.about) { color: var(--red) }
 .badge { padding: 0 .5rem; border-radius: 4px; font-size: 13px; font-weight: 600; white-space: nowrap }
 .note { border-left: 4px solid; padding: .6rem .85rem; border-radius: 0 6px 6px 0 }
 .badge, .note { background: var(--soft); color: var(--muted) }
@@ -214,8 +195,7 @@ tr + tr > *, tbody > :first-child > * { border-top: 1px solid var(--line) }
 thead th { font-weight: 600; white-space: nowrap }
 .number { text-align: right; white-space: nowrap }
 :is(td, th) small { display: block; white-space: nowrap }
-td .text { max-width: 26rem; min-width: 9rem; max-height: 4.5em; overflow: hidden; overflow-wrap: anywhere }
-td .text { display: inline-block }
+td .text { display: inline-block; min-width: 9rem; max-width: 26rem; max-height: 4.5em; overflow: hidden }
 :is(td, th) .id { display: inline-block; min-width: 7rem; max-width: 21rem }
 dl, dd { margin: 0 }
 .pair { display: grid; grid-template-columns: minmax(8rem, 14rem) 1fr; gap: 0 1rem; padding: .4rem 0 }
@@ -236,7 +216,6 @@ figcaption { display: flex; flex-wrap: wrap; justify-content: space-between }
 .axis { text-align: right; display: flex; flex-direction: column; justify-content: space-between }
 path { stroke: currentColor }
 .grid { color: var(--line); vector-effect: non-scaling-stroke }
-summary { cursor: pointer }
 figure .scroll { max-height: 16rem; overflow: auto }
 
 form { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
@@ -251,7 +230,6 @@ button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
   header nav { order: 3; width: 100%; overflow-x: auto }
   header nav ul { flex-wrap: nowrap }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem }
-  .tile dd { font-size: 1.25rem }
   .pair { grid-template-columns: 1fr }
   form > div, input, select { width: 100% }
   :is(td, th) .id { max-width: 12rem }

@@ -7,6 +7,7 @@
 import { Context, Duration, Effect, flow, Layer, Metric, Option, Schema } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
+import type { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { cacheable, secured } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
@@ -16,7 +17,6 @@ import { version } from "../process/Package.ts"
 import { iso } from "./Format.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import { style } from "./Layout.ts"
-import type { OperatorStore } from "./OperatorStore.ts"
 import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Overview from "./pages/Overview.ts"
@@ -71,7 +71,7 @@ const exposition = Effect.map(PrometheusMetrics.format(), (text) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 )
 
-type Services = HealthChecks | OperatorStore | Recent
+type Services = HealthChecks | Recent | TaskDatabase | CredentialDatabase
 type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
 

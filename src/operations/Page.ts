@@ -1,12 +1,41 @@
 /** The frame of the operators' pages, and the handlers of a page and of a list: they read in time, then show. */
-import { Array, Effect, Record } from "effect"
+import { type Context, Duration, Effect, Record, Schema } from "effect"
 import { type HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { SqlError } from "effect/sql/SqlError"
+import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
+import { describe } from "../database/SqlFailure.ts"
 import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../process/Time.ts"
 import { iso, utc } from "./Format.ts"
 import { type Columns, type Filter, filterForm, table, unreadable } from "./Layout.ts"
-import { type FirstRows, type OperatorStore, type Problem, problem } from "./OperatorStore.ts"
+
+/** A read that failed, as the status of its response and a sentence for a person. */
+export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
+
+export const problem = (status: number, message: string) => new Problem({ status, message })
+
+/** Makes reads of a store, in their turn and in time. */
+const reader =
+  <I>(key: Context.Key<I, Database>, store: string) =>
+  <A, R>(statements: Effect.Effect<A, SqlError, R>): Effect.Effect<A, Problem, I | R> =>
+    Effect.flatMap(key, (database) =>
+      database.run(
+        {
+          key: "operators",
+          within: Duration.millis(1500),
+          unavailable: (failure) => problem(503, `The ${store} store ${describe(failure)}.`)
+        },
+        statements
+      )
+    )
+
+export const readTasks = reader(TaskDatabase, "task")
+export const readKeys = reader(CredentialDatabase, "credential")
+export const readBoth = reader(TaskDatabase, "task or credential")
+
+/** The most rows of a list. One more is read, which shows that there are more. */
+export const mostRows = 100
 
 const navigation = {
   "/ops": "Overview",
@@ -17,9 +46,6 @@ const navigation = {
 } as const
 
 type Place = keyof typeof navigation
-
-/** The content of a page at a time. */
-type View = (now: number) => Content
 
 const header = (place: Place) =>
   h("header")(
@@ -33,71 +59,74 @@ const header = (place: Place) =>
     )
   )
 
-const respond = (place: Place, view: View, title: string = navigation[place], status = 200) =>
-  Effect.map(Time.wall, (now) => {
-    const made = h("time", { datetime: iso(now) })(utc(now))
-    const html = document(
-      `${title} · Practice Data operations`,
-      h("link", { rel: "stylesheet", href: "/ops/style.css" })(),
-      h("a", { class: "skip", href: "#main" })("Skip to the content"),
-      header(place),
-      h("main", { id: "main", tabindex: -1 })(h("h1")(title), view(now)),
-      h("footer")(
-        h("p")(`Version ${version}. As of `, made, ". All times are UTC. Commands change what is shown here.")
-      )
-    )
-    // The other pages are read for longer.
-    const response = HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
-    return place === "/ops" ? HttpServerResponse.setHeader(response, "refresh", "15") : response
-  })
+/** The content of a page, with a title unless it has that of its place. */
+interface Shown {
+  readonly title?: string
+  readonly content: Content
+}
 
-/** Leaves time for the rest of a page that responds within two seconds. */
-const inTime = <A, R>(read: Effect.Effect<A, Problem, R>) =>
-  Effect.timeoutOrElse(read, { duration: "1700 millis", orElse: () => problem(503, "No answer in time.") })
+const respond = (place: Place, now: number, { content, title = navigation[place] }: Shown, status = 200) => {
+  const made = h("time", { datetime: iso(now) })(utc(now))
+  const html = document(
+    `${title} · Practice Data operations`,
+    h("link", { rel: "stylesheet", href: "/ops/style.css" })(),
+    h("a", { class: "skip", href: "#main" })("Skip to the content"),
+    header(place),
+    h("main", { id: "main", tabindex: -1 })(h("h1")(title), content),
+    h("footer")(h("p")(`Version ${version}. As of `, made, ". All times are UTC. Commands change what is shown here."))
+  )
+  // The other pages are read for longer.
+  const headers = place === "/ops" ? { refresh: "15" } : {}
+  return HttpServerResponse.setHeaders(HttpServerResponse.html(html), headers).pipe(
+    HttpServerResponse.setStatus(status)
+  )
+}
+
+type Filters = Readonly<Record<string, Filter>>
 
 type RequestParameters = Readonly<Record<string, string | undefined>>
 
-const wrongIn = (name: string, [value = "", ...more]: ReadonlyArray<string>, known: ReadonlyArray<string>) => {
-  if (!known.includes(name)) return `Unknown parameter ${name}. Expected: ${known.join(", ")}.`
-  if (more.length > 0) return `The parameter ${name} is repeated.`
-  if (value.length > 2000 || value.includes("\0")) return `The parameter ${name} is too long, or contains U+0000.`
-  return undefined
-}
+const text = Schema.Trim.check(Schema.isMaxLength(2000), Schema.isPattern(/^[^\0]*$/))
 
 /** The parameters of the URL, without empty ones. Refuses wrong ones: without them, a list would show more than was meant. */
-const requestParameters = Effect.fnUntraced(function* (known: ReadonlyArray<string>) {
-  const given = Record.map(yield* HttpServerRequest.ParsedSearchParams, Array.ensure)
-  const [wrong] = Object.entries(given).flatMap(([name, values]) => wrongIn(name, values, known) ?? [])
-  if (wrong !== undefined) return yield* problem(422, wrong)
-  const parameters: RequestParameters = Record.filter(
-    Record.map(given, ([value = ""]) => value.trim()),
-    (value) => value !== ""
+const requestParameters = (filters: Filters) => {
+  const fields = Record.map(filters, ([, ...values]) =>
+    Schema.optionalKey<Schema.Codec<string>>(values.length === 0 ? text : Schema.Literals(["", ...values]))
   )
-  return parameters
-})
+  return HttpServerRequest.schemaSearchParams(Schema.Struct(fields), { onExcessProperty: "error" }).pipe(
+    Effect.mapError(({ message }) => problem(422, message)),
+    Effect.map((given): RequestParameters => Record.filter(given, (value) => value !== ""))
+  )
+}
 
-/** The route of a page, by default at its place. What is read is its view, with a title unless it has that of its place. */
+/** The route of a page, by default at its place. It responds within two seconds. */
 export const page = <R>(
   place: Place,
-  known: ReadonlyArray<string>,
-  read: (parameters: RequestParameters) => Effect.Effect<View | { title: string; view: View }, Problem, R>,
+  filters: Filters,
+  read: (parameters: RequestParameters, now: number) => Effect.Effect<Shown, Problem, R>,
   path: HttpRouter.PathInput = place
 ) => {
-  const handler = inTime(Effect.flatMap(requestParameters(known), read)).pipe(
-    Effect.flatMap((made) =>
-      typeof made === "function" ? respond(place, made) : respond(place, made.view, made.title)
-    ),
-    Effect.catch(({ message, status }) => respond(place, () => unreadable(message), navigation[place], status))
-  )
+  const handler = Effect.gen(function* () {
+    const now = yield* Time.wall
+    return yield* Effect.flatMap(requestParameters(filters), (parameters) => read(parameters, now)).pipe(
+      Effect.timeoutOrElse({ duration: "1700 millis", orElse: () => problem(503, "No answer in time.") }),
+      Effect.match({
+        onSuccess: (shown) => respond(place, now, shown),
+        onFailure: ({ message, status }) => respond(place, now, { content: unreadable(message) }, status)
+      })
+    )
+  })
   return [path, handler] as const
 }
 
+type Stores = TaskDatabase | CredentialDatabase
+
 interface List<Row> {
   readonly place: Place
-  readonly filters: Readonly<Record<string, Filter>>
-  readonly read: (parameters: RequestParameters) => Effect.Effect<FirstRows<Row>, Problem, OperatorStore>
+  readonly filters: Filters
+  readonly read: (parameters: RequestParameters, limit: number) => Effect.Effect<ReadonlyArray<Row>, Problem, Stores>
   /** The content above the rows. */
-  readonly above?: Effect.Effect<View, never, OperatorStore>
+  readonly above?: (now: number) => Effect.Effect<Content, never, Stores>
   readonly columns: (now: number) => Columns<Row>
 }
 
@@ -105,20 +134,16 @@ interface List<Row> {
 export const list = <Row>({ above, columns, filters, place, read }: List<Row>) =>
   page(
     place,
-    Object.keys(filters),
-    Effect.fnUntraced(function* (parameters) {
-      for (const [name, [, ...values]] of Object.entries(filters)) {
-        const value = parameters[name]
-        if (value === undefined || values.length === 0 || values.includes(value)) continue
-        return yield* problem(422, `Unknown ${name} ${value}. Expected: ${values.join(", ")}.`)
-      }
-      const { isPartial, rows } = yield* read(parameters)
-      const shownAbove = above === undefined ? undefined : yield* above
-      return (now) => [
-        shownAbove?.(now),
+    filters,
+    Effect.fnUntraced(function* (parameters, now) {
+      const rows = yield* read(parameters, mostRows + 1)
+      const content = [
+        above && (yield* above(now)),
         filterForm(place, filters, parameters),
-        isPartial && h("p", { class: "note warning" })("There are more. Narrow the list, or use the command line."),
-        table<Row>({ caption: navigation[place], rows, columns: columns(now) })
+        rows.length > mostRows &&
+          h("p", { class: "note warning" })("There are more. Narrow the list, or use the command line."),
+        table({ caption: navigation[place], rows: rows.slice(0, mostRows), columns: columns(now) })
       ]
+      return { content }
     })
   )

@@ -101,7 +101,10 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     refused(`The table ${table} in ${databaseName} exists, and practice-data did not create it. Choose another target.`)
 
   const { organization, url } = options.origin
-  const columnsHash = hash("sha256", JSON.stringify(options.tables)).slice(0, 8)
+  const ownColumns = options.tables.flatMap(({ columns, name }) =>
+    columns.map((column) => [name, column.name, column.type])
+  )
+  const columnsHash = hash("sha256", ownColumns.join()).slice(0, 8)
 
   const makeMark = Effect.gen(function* () {
     for (const { name } of options.tables) if (yield* exists(name)) return yield* notOurs(name)

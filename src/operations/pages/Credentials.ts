@@ -1,23 +1,22 @@
 /** `/ops/keys`, `/ops/secrets` and `/ops/audit`: API keys, signing secrets, and the changes by operators, newest first. */
-import type { ApiKey } from "../../keys/ApiKeys.ts"
-import type { SigningSecret } from "../../keys/SigningSecrets.ts"
+import * as ApiKeys from "../../keys/ApiKeys.ts"
+import * as SigningSecrets from "../../keys/SigningSecrets.ts"
 import { link } from "../../http/Html.ts"
-import type * as Commands from "../Commands.ts"
+import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
 import { badge, clamped, id, small } from "../Layout.ts"
-import { OperatorStore } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
 
 const organizationFilter = { organization: ["Organization"] } as const
 
-const state = ({ revoked_at: at }: SigningSecret, now: number) =>
+const state = ({ revoked_at: at }: SigningSecrets.SigningSecret, now: number) =>
   at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))]
 
-export const keys = Page.list<ApiKey>({
+export const keys = Page.list<ApiKeys.ApiKey>({
   place: "/ops/keys",
   filters: organizationFilter,
-  read: ({ organization }) => OperatorStore.use((store) => store.keys(organization)),
+  read: ({ organization }, limit) => Page.readKeys(ApiKeys.list(organization, limit)),
   columns: (now) => ({
     Organization: ({ organization_id: organization }) => id(organization, link("/ops/keys", { organization })),
     Name: ({ name }) => clamped(name),
@@ -28,10 +27,10 @@ export const keys = Page.list<ApiKey>({
   })
 })
 
-export const secrets = Page.list<SigningSecret>({
+export const secrets = Page.list<SigningSecrets.SigningSecret>({
   place: "/ops/secrets",
   filters: organizationFilter,
-  read: ({ organization }) => OperatorStore.use((store) => store.secrets(organization)),
+  read: ({ organization }, limit) => Page.readTasks(SigningSecrets.list(organization, limit)),
   columns: (now) => ({
     Organization: ({ organization_id: organization }) => id(organization, link("/ops/secrets", { organization })),
     Id: (secret) => id(secret.id),
@@ -43,7 +42,7 @@ export const secrets = Page.list<SigningSecret>({
 export const audit = Page.list<Commands.Entry>({
   place: "/ops/audit",
   filters: { ...organizationFilter, target: ["Id of a key, secret or task"] },
-  read: (filter) => OperatorStore.use((store) => store.audit(filter)),
+  read: (filter, limit) => Page.readBoth(Commands.auditLog(filter, limit)),
   columns: (now) => ({
     When: ({ at }) => Format.moment(at, now),
     Who: ({ actor, source }) => [actor, " ", small(source)],

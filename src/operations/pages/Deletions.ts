@@ -2,12 +2,13 @@
 import { Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Retries.ts"
-import type * as Tasks from "../../deletions/OperatorTasks.ts"
+import { TaskDatabase } from "../../database/Database.ts"
+import * as Facts from "../../deletions/Facts.ts"
+import * as Tasks from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import { invocation } from "../../process/Package.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, id, pairs, section, small, stackedPlot, table, unreadable } from "../Layout.ts"
-import { OperatorStore } from "../OperatorStore.ts"
+import { badge, chart, clamped, id, pairs, section, small, table, unreadable } from "../Layout.ts"
 import * as Page from "../Page.ts"
 
 const path = "/ops/deletions"
@@ -27,24 +28,23 @@ export const linkTo = ({
   organization_id: organization
 }: Readonly<Record<"organization_id" | "id", string>>) => link("/ops/task", { organization, id: task })
 
-const hour = 3_600_000
-
 /** The chart of the last day. */
-const lastDay = Effect.gen(function* () {
-  const { lastDay: read } = yield* OperatorStore
-  const hours = yield* Effect.result(read)
-  return (now: number): Content => {
-    if (Result.isFailure(hours)) return unreadable(`The last day: ${hours.failure.message}`)
-    const timeline = { points: hours.success, first: now - (now % hour) - 23 * hour, step: hour, slots: 24 }
-    return h("div", { class: "charts" })(
-      stackedPlot("Deletions that ended in an hour", timeline, {
-        teal: ["completed", ({ completed }) => completed],
-        amber: ["cancelled", ({ cancelled }) => cancelled],
-        red: ["dead", ({ dead }) => dead]
-      })
-    )
-  }
-})
+const lastDay = (now: number) =>
+  Effect.match(Page.readTasks(Effect.flatMap(TaskDatabase, Tasks.lastDay)), {
+    onFailure: ({ message }) => unreadable(`The last day: ${message}`),
+    onSuccess: (points) =>
+      h("div", { class: "charts" })(
+        chart(
+          "Deletions that ended in an hour",
+          { points, now, step: 3_600_000, slots: 24 },
+          {
+            teal: ["all", ({ cancelled, completed, dead }) => completed + cancelled + dead],
+            amber: ["cancelled and dead", ({ cancelled, dead }) => cancelled + dead],
+            red: ["dead", ({ dead }) => dead]
+          }
+        )
+      )
+  })
 
 export const list = Page.list<Tasks.Task>({
   place: path,
@@ -53,13 +53,12 @@ export const list = Page.list<Tasks.Task>({
     organization: ["Organization"],
     state: ["State", ...State.literals]
   },
-  read: Effect.fnUntraced(function* ({ organization, q, state: given }) {
-    const { findTasks, tasks } = yield* OperatorStore
+  read: ({ organization, q, state: given }, limit) => {
     const state = State.literals.find((each) => each === given)
-    if (q === undefined) return yield* tasks({ state, organization })
-    const { isPartial, rows } = yield* findTasks(q, organization)
-    return { isPartial, rows: rows.filter((task) => state === undefined || task.state === state) }
-  }),
+    if (q === undefined) return Page.readTasks(Tasks.list({ state, organization }, limit))
+    const found = Page.readTasks(Tasks.find(q, organization, limit))
+    return Effect.map(found, (tasks) => tasks.filter((task) => state === undefined || task.state === state))
+  },
   above: lastDay,
   columns: (now) => ({
     "Idempotency-Key": (task) => id(task.idempotency_key, linkTo(task)),
@@ -107,16 +106,16 @@ const undoable: Readonly<Record<string, "fine" | "warning">> = {
   not_found: "warning"
 }
 
-type Items = Effect.Success<ReturnType<OperatorStore["Service"]["items"]>>
-
-const itemsView = ({ counts, isPartial, rows }: Items, now: number) => {
-  if (rows.length === 0) {
+const itemsView = ({ counts, items }: Effect.Success<ReturnType<typeof Facts.ofTask>>, now: number) => {
+  if (items.length === 0) {
     return h("p")("None so far, or no more: items that were not deleted are forgotten after TASK_RETENTION.")
   }
-  const texts = counts.map(({ items, kind, verdict }) => `${Format.counted(items, kind)} ${verdictText(verdict)}`)
-  const items = table({
+  const texts = counts.map(
+    ({ items: number, kind, verdict }) => `${Format.counted(number, kind)} ${verdictText(verdict)}`
+  )
+  const shown = table({
     caption: "Items",
-    rows,
+    rows: items.slice(0, Page.mostRows),
     columns: {
       Id: (fact) => id(fact.id),
       Kind: ({ kind }) => kind,
@@ -131,8 +130,9 @@ const itemsView = ({ counts, isPartial, rows }: Items, now: number) => {
         )
     }
   })
-  const more = isPartial && note("There are more: use the command line, practice-data deletions show.")
-  return [h("p")(texts.join(", ")), more, items]
+  const more =
+    items.length > Page.mostRows && note("There are more: use the command line, practice-data deletions show.")
+  return [h("p")(texts.join(", ")), more, shown]
 }
 
 /** The commands that change a task in its state. */
@@ -144,35 +144,34 @@ const commands = ({ id: task, state }: Tasks.Task, hasUndo: boolean) => [
 
 export const page = Page.page(
   path,
-  ["organization", "id"],
-  Effect.fnUntraced(function* ({ id: given = "", organization = "" }) {
-    const store = yield* OperatorStore
-    const task = yield* store.task(organization, given)
-    const read = yield* Effect.result(store.items(task.organization_id, task.id))
-    const counts = Result.isSuccess(read) ? read.success.counts : []
-    const offered = commands(
-      task,
-      counts.some(({ verdict }) => undoable[verdict] !== undefined)
+  { organization: ["Organization"], id: ["Task id"] },
+  Effect.fnUntraced(function* ({ id: given = "", organization = "" }, now) {
+    const task = yield* Effect.flatMap(
+      Page.readTasks(Tasks.show({ organization, id: given })),
+      Effect.fromOption(() => Page.problem(404, "No deletion of this organization has this id."))
     )
-    return {
-      title: `Deletion ${task.idempotency_key}`,
-      view: (now) => [
-        task.unsettled_since !== null &&
-          note(
-            "Transactions that were open at ",
-            Format.moment(task.unsettled_since, now),
-            " may still bring records. A worker applies this deletion to them, or its undoing, as they end."
-          ),
-        facts(task, now),
-        offered.length > 0 && section("commands", "Commands", h("pre")(offered.map(invocation).join("\n"))),
-        section(
-          "items",
-          "Items",
-          // The login of a process of the intake may not read them.
-          Result.isFailure(read) ? unreadable(read.failure.message) : itemsView(read.success, now)
-        )
-      ]
-    }
+    const { id: target, idempotency_key, organization_id, unsettled_since } = task
+    const read = yield* Effect.result(Page.readTasks(Facts.ofTask(organization_id, target, Page.mostRows + 1)))
+    const counts = Result.isSuccess(read) ? read.success.counts : []
+    const hasUndo = counts.some(({ verdict }) => undoable[verdict] !== undefined)
+    const offered = commands(task, hasUndo)
+    const content = [
+      unsettled_since !== null &&
+        note(
+          "Transactions that were open at ",
+          Format.moment(unsettled_since, now),
+          " may still bring records. A worker applies this deletion to them, or its undoing, as they end."
+        ),
+      facts(task, now),
+      offered.length > 0 && section("commands", "Commands", h("pre")(offered.map(invocation).join("\n"))),
+      section(
+        "items",
+        "Items",
+        // The login of a process of the intake may not read them.
+        Result.isFailure(read) ? unreadable(read.failure.message) : itemsView(read.success, now)
+      )
+    ]
+    return { title: `Deletion ${idempotency_key}`, content }
   }),
   "/ops/task"
 )

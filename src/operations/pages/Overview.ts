@@ -1,38 +1,34 @@
 /** `/ops`: the state of the service now, its requests in the last hour, and its dependencies. */
 import { Effect, Result } from "effect"
 import type { Health } from "../../api/HealthApi.ts"
-import { mostCounted, type TaskCounts } from "../../deletions/OperatorTasks.ts"
+import { TaskDatabase } from "../../database/Database.ts"
+import * as Tasks from "../../deletions/OperatorTasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
 import { version } from "../../process/Package.ts"
 import * as Format from "../Format.ts"
 import { HealthChecks } from "../HealthChecks.ts"
-import { badge, clamped, plot, section, severityOf, stackedPlot, table, tile, unreadable } from "../Layout.ts"
-import { OperatorStore } from "../OperatorStore.ts"
+import { badge, chart, clamped, logarithmic, section, severityOf, table, tile, unreadable } from "../Layout.ts"
 import * as Page from "../Page.ts"
 
-/** The scale is logarithmic, from 0.1 ms to 10 s. */
-const latency = (name: string, share: number) => ({
-  name,
-  share: (slot: Recent.Slot) => Math.min(1, (Math.log10(Recent.quantile(slot, share) ?? 0) + 1) / 5),
-  text: (slot: Recent.Slot) => Format.latency(Recent.quantile(slot, share))
-})
+const latency = (name: string, share: number) => [name, (slot: Recent.Slot) => Recent.quantile(slot, share)] as const
 
 /** The charts of the last hour. */
 const charts = (points: ReadonlyArray<Recent.Slot>, now: number): Content => {
-  const { slots, step } = Recent
-  const timeline = { points, first: now - (now % step) + step - slots * step, step, slots }
+  const timeline = { points, now, step: Recent.step, slots: Recent.slots }
   return h("div", { class: "charts" })(
-    stackedPlot("Requests in a minute", timeline, {
-      teal: ["2xx, 3xx", ({ clientErrors, requests, serverErrors }) => requests - clientErrors - serverErrors],
-      amber: ["4xx", ({ clientErrors }) => clientErrors],
+    chart("Requests in a minute", timeline, {
+      teal: ["all", ({ requests }) => requests],
+      amber: ["4xx and 5xx", ({ clientErrors, serverErrors }) => clientErrors + serverErrors],
       red: ["5xx", ({ serverErrors }) => serverErrors]
     }),
-    plot("Latency, on a logarithmic scale", timeline, [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency), {
-      red: latency("p99", 0.99),
-      amber: latency("p95", 0.95),
-      teal: latency("p50", 0.5)
-    })
+    chart(
+      "Latency, on a logarithmic scale",
+      timeline,
+      { red: latency("p99", 0.99), amber: latency("p95", 0.95), teal: latency("p50", 0.5) },
+      Format.latency,
+      logarithmic
+    )
   )
 }
 
@@ -50,14 +46,14 @@ const requestTiles = (recent: ReadonlyArray<Recent.Slot>, now: number) => {
 }
 
 const linked = (state: string, count: number) =>
-  h("a", { href: link("/ops/deletions", { state }) })(Format.count(count, mostCounted))
+  h("a", { href: link("/ops/deletions", { state }) })(Format.count(count, Tasks.mostCounted))
 
-const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
+const taskTiles = ({ dead, oldest_due_at, running, scheduled }: Tasks.TaskCounts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
   return [
     tile("Dead deletions", linked("dead", dead), "failed for good", severityOf(dead, 0, 0)),
     tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", severityOf(late, minute, 5 * minute)),
-    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
+    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, Tasks.mostCounted)} running`)
   ]
 }
 
@@ -82,12 +78,13 @@ const processFacts = (ready: boolean, roles: ReadonlyArray<string>, now: number)
 
 export const overview = Page.page(
   "/ops",
-  [],
-  Effect.fnUntraced(function* () {
-    const [{ lastHour }, health, { taskCounts }] = [yield* Recent.Recent, yield* HealthChecks, yield* OperatorStore]
+  {},
+  Effect.fnUntraced(function* (_, now) {
+    const [{ lastHour }, health] = [yield* Recent.Recent, yield* HealthChecks]
+    const taskCounts = Page.readTasks(Effect.flatMap(TaskDatabase, Tasks.counts))
     const reads = [lastHour, health.checks, health.isReady, Effect.result(taskCounts)] as const
     const [recent, checks, ready, counts] = yield* Effect.all(reads, { concurrency: "unbounded" })
-    return (now) => [
+    const content = [
       charts(recent, now),
       h("dl", { class: "tiles" })(
         requestTiles(recent, now),
@@ -97,5 +94,6 @@ export const overview = Page.page(
       section("dependencies", "Dependencies", dependencies(checks)),
       section("process", "Process", processFacts(ready, health.roles, now))
     ]
+    return { content }
   })
 )

@@ -12,7 +12,15 @@ import { link } from "../../../src/http/Html.ts"
 import { long } from "../../support/tries.ts"
 import * as Program from "../../support/Program.ts"
 import { Chromium, desktop, faultsOf, isInstalled, openPage, phone, type Screen, screenshot } from "./Chromium.ts"
-import { busy, checksOf, entryOf, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
+import {
+  busy,
+  checksOf,
+  databaseWith,
+  entryOf,
+  keysOf,
+  processOf,
+  taskOf
+} from "../../integration/operations/pageFixture.ts"
 
 class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
@@ -45,16 +53,16 @@ const shown = processOf({
 })
 
 /** Serves the pages until the scope closes. */
-const served = (memory: Parameters<typeof store>[0]) =>
+const served = (rows: Parameters<typeof databaseWith>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0 }).pipe(
-    Layer.provide([shown, store(memory)]),
+    Layer.provide([shown, databaseWith(rows)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))
   )
 
 const full = served({ tasks, keys: keysOf(now), audit: tasks.slice(0, 9).map((task) => entryOf(task, now)) })
-const empty = served({ tasks: [], keys: [], audit: [] })
+const empty = served({})
 
 /** Pages by the names of their screenshots, and the heading that each has once it is there. */
 type Pages = ReadonlyArray<readonly [name: string, path: string, heading?: string]>

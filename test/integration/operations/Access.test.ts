@@ -1,9 +1,9 @@
 /** Access to the operators' pages. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { ask, listener, processOf, store } from "./fakes.ts"
+import { ask, listener, processOf, unreachable } from "./pageFixture.ts"
 
-const services = Layer.merge(processOf(), store({}))
+const services = Layer.merge(processOf(), unreachable)
 
 const own = ["localhost", "127.0.0.1:9464", "[::1]:9464"]
 const foreign = ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""]

@@ -3,8 +3,22 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { h, link } from "../../../src/http/Html.ts"
-import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
-import { ask, busy, checksOf, entryOf, factOf, keysOf, listener, processOf, store, taskOf } from "./fakes.ts"
+import { layerShared } from "../../../src/database/Database.ts"
+import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
+import {
+  ask,
+  busy,
+  checksOf,
+  databaseWith,
+  entryOf,
+  factOf,
+  keysOf,
+  listener,
+  processOf,
+  silent,
+  taskOf,
+  unreachable
+} from "./pageFixture.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
@@ -21,7 +35,7 @@ const secret = { organization_id: "org_harbor", id: secretId, created_at: dead.r
 const verdicts = ["deleted", "not_found", "clinic_mismatch"] as const
 const facts = verdicts.map((verdict) => factOf(completed, verdict, now))
 
-const memory = { secrets: [secret], tasks: [dead, completed], facts, keys: keysOf(now), audit: [entryOf(dead, now)] }
+const stored = { secrets: [secret], tasks: [dead, completed], facts, keys: keysOf(now), audit: [entryOf(dead, now)] }
 
 const well = processOf({ recent: busy(now) })
 
@@ -36,7 +50,9 @@ const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<st
   return text
 })
 
-layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })("the operators' pages", (it) => {
+const full = Layer.merge(listener(Layer.merge(well, databaseWith(stored))), TestDatabase.layer)
+
+layer(full, { excludeTestServices: true })("the operators' pages", (it) => {
   it.effect.each(paths)("%s is a whole page that loads nothing from elsewhere", (path) =>
     Effect.gen(function* () {
       const { headers, status, text } = yield* ask(path)
@@ -67,7 +83,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
   ] as const)("deletions are found by state, organization and Idempotency-Key: %s", ([query, keys]) =>
     Effect.gen(function* () {
       const { text } = yield* ask(`/ops/deletions${query}`)
-      const found = memory.tasks.map((task) => task.idempotency_key).filter((key) => text.includes(`>${key}</a`))
+      const found = stored.tasks.map((task) => task.idempotency_key).filter((key) => text.includes(`>${key}</a`))
       assert.deepStrictEqual(found, [...keys])
     })
   )
@@ -78,7 +94,7 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       const commands = [`tasks replay ${dead.id}`, `tasks cancel ${dead.id}`]
       yield* shows(ofTask("/ops/task", dead), ["invoices_total_check", trace, "4 invoices and 3 lines", ...commands])
       const items = [
-        "1 invoice deleted, 1 invoice remembered, 1 invoice clinic mismatch",
+        "1 invoice clinic mismatch, 1 invoice deleted, 1 invoice remembered",
         "clinic_1",
         "may still bring records",
         `deletions undo --task ${completed.id}`
@@ -100,14 +116,28 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
     })
   )
 
+  it.effect("a login that may not read a store is named, and the others are read", () =>
+    Effect.gen(function* () {
+      const sql = yield* loginOf("api")
+      const services = Layer.merge(well, layerShared(sql))
+      const read = Effect.forEach(["/ops/deletions", "/ops/secrets", "/ops/keys"], (path) => ask(path))
+      const found = yield* Effect.provide(read, listener(services), { local: true })
+      assert.deepStrictEqual(
+        found.map(({ status }) => status),
+        [503, 503, 200]
+      )
+      assert.include(found[0]?.text, "The task store refuses the service")
+    })
+  )
+
   it.effect.each(["/nope", "/ops/task", "/ops/task?organization=org_harbor&id=nope"])("%s is 404", (path) =>
     Effect.map(ask(path), ({ status }) => assert.strictEqual(status, 404))
   )
 })
 
-layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("when nothing can be read", (it) => {
+layer(listener(Layer.merge(sick, unreachable)), { excludeTestServices: true })("when nothing can be read", (it) => {
   it.effect.each(paths)("%s shows why in its place, and the rest", (path) =>
-    shows(path, ["</footer>", "There is no such store"])
+    shows(path, ["</footer>", "store cannot be reached."])
   )
 
   it.effect("the overview and /health show problems", () =>
@@ -118,24 +148,7 @@ layer(listener(Layer.merge(sick, store({}))), { excludeTestServices: true })("wh
   )
 })
 
-/** A store without rows, with these reads and changes in place of its own. */
-const storeWith = (some: Partial<OperatorStore["Service"]>) =>
-  Layer.effect(
-    OperatorStore,
-    OperatorStore.useSync((of) => OperatorStore.of({ ...of, ...some }))
-  ).pipe(Layer.provide(store({})))
-
-const never = () => Effect.never
-const silentStore = storeWith({
-  taskCounts: Effect.never,
-  lastDay: Effect.never,
-  tasks: never,
-  keys: never,
-  secrets: never,
-  audit: never
-})
-
-layer(listener(Layer.merge(processOf({ checks: Effect.never }), silentStore)))("when nothing answers", (it) => {
+layer(listener(Layer.merge(processOf({ checks: Effect.never }), silent)))("when nothing answers", (it) => {
   it.effect.each(paths)("%s responds within two seconds", (path) =>
     Effect.gen(function* () {
       const asking = yield* Effect.forkChild(shows(path, ["</footer>"]))
@@ -172,7 +185,7 @@ describe("HTML", () => {
       link("/ops/deletions", { q: text, organization: text }),
       link("/ops/keys", { organization: text })
     ]
-    const services = Layer.merge(processOf({ checks: Effect.succeed(checksOf({ [text]: text })) }), store(given))
+    const services = Layer.merge(processOf({ checks: Effect.succeed(checksOf({ [text]: text })) }), databaseWith(given))
     const found = Effect.forEach(all, (path) => Effect.map(ask(path), (answer) => elements(answer.text)))
     return Effect.provide(found, listener(services), { local: true })
   }

@@ -1,8 +1,15 @@
 /** Made-up data of the operators' pages, and their listener over it in this process, without a socket. */
-import { Context, Effect, Layer, Option, Record, type Scope } from "effect"
+import { Context, Effect, Layer, Option, Record, type Scope, Struct } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/HealthApi.ts"
+import {
+  type CredentialDatabase,
+  type Database,
+  layerShared,
+  type TaskDatabase
+} from "../../../src/database/Database.ts"
+import { Failure } from "../../../src/database/SqlFailure.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
 import type { Fact } from "../../../src/deletions/Facts.ts"
@@ -13,7 +20,7 @@ import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
-import { OperatorStore, Problem } from "../../../src/operations/OperatorStore.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -113,9 +120,8 @@ export const keysOf = (now: number): ReadonlyArray<ApiKey> => {
 }
 
 /** An entry about a task. */
-export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
+export const entryOf = ({ id, organization_id }: Task, now: number) => ({
   organization_id,
-  id: "0b54a3a2-7d53-4a39-9d43-2f3c6b1b7a10",
   at: iso(now - 3 * minute),
   actor: "alice",
   source: "command line",
@@ -124,69 +130,71 @@ export const entryOf = ({ id, organization_id }: Task, now: number): Entry => ({
   result: "replayed"
 })
 
-const given = <A>(rows: ReadonlyArray<A> | undefined) =>
-  rows === undefined
-    ? Effect.fail(new Problem({ status: 503, message: "There is no such store." }))
-    : Effect.succeed(rows)
-
-const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
-  Effect.map(given(rows), (found) => ({ rows: [...found], isPartial: false }))
-
-/** A store that has these rows, in their order. Rows that are not given cannot be read. */
-export const store = (rows: {
+interface Rows {
   readonly tasks?: ReadonlyArray<Task>
   readonly facts?: ReadonlyArray<Fact>
   readonly keys?: ReadonlyArray<ApiKey>
   readonly secrets?: ReadonlyArray<SigningSecret>
-  readonly audit?: ReadonlyArray<Entry>
-}) => {
-  const { audit, facts, keys, secrets, tasks } = rows
-  const pageIf = (organization: string | undefined, isWanted: (task: Task) => boolean) =>
-    pageOf(tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id))
-  return Layer.succeed(
-    OperatorStore,
-    OperatorStore.of({
-      taskCounts: Effect.as(given(tasks), {
-        scheduled: 1,
-        running: 0,
-        dead: 1,
-        oldest_due_at: null,
-        unsettled_since: null,
-        now: iso(0)
-      }),
-      lastDay: Effect.map(given(tasks), () => [{ start: 0, completed: 7, cancelled: 2, dead: 1 }]),
-      tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
-      findTasks: (text, organization) =>
-        pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
-      task: Effect.fnUntraced(function* (organization, id) {
-        const found = (yield* given(tasks)).find((task) => task.organization_id === organization && task.id === id)
-        if (found === undefined) return yield* new Problem({ status: 404, message: "There is no such deletion." })
-        return { ...found, payload: null }
-      }),
-      items: (_, id) =>
-        Effect.map(given(facts), (all) => {
-          const found = all.filter(({ task_id }) => task_id === id)
-          return {
-            counts: found.map(({ kind, verdict }) => ({ kind, verdict, items: 1 })),
-            rows: found,
-            isPartial: false
-          }
-        }),
-      keys: (organization) =>
-        pageOf(keys?.filter((key) => (organization ?? key.organization_id) === key.organization_id)),
-      secrets: () => pageOf(secrets),
-      audit: ({ target }) => pageOf(audit?.filter((entry) => (target ?? entry.target) === entry.target))
-    })
-  )
+  readonly audit?: ReadonlyArray<Omit<Entry, "id">>
 }
+
+/** A database that has these rows. */
+export const databaseWith = ({ audit = [], facts = [], keys = [], secrets = [], tasks = [] }: Rows) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const insert = (table: string, rows: ReadonlyArray<object>) => {
+        const names = Object.keys(rows[0] ?? { organization_id: "" }).join(", ")
+        return sql.unsafe(
+          `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1)`,
+          [JSON.stringify(rows)]
+        )
+      }
+      const owners = new Set(tasks.map((task) => task.organization_id))
+      const organizations = [...owners].map((id) => ({ organization_id: id, id }))
+      const stored = tasks.map((task) => ({ ...Struct.omit(task, ["unsettled_since"]), fingerprint: "", payload: {} }))
+      const unsettled = tasks.flatMap(({ id, organization_id, unsettled_since: since }) =>
+        since === null ? [] : [{ organization_id, task_id: id, since }]
+      )
+      yield* insert("organizations", organizations)
+      yield* insert("deletion_tasks", stored)
+      yield* insert("deletions_unsettled", unsettled)
+      yield* insert(
+        "deletions",
+        facts.map((fact, item) => ({ ...fact, item, is_known: true }))
+      )
+      yield* insert(
+        "api_keys",
+        keys.map((key) => ({ ...key, key_hash: key.id }))
+      )
+      yield* insert(
+        "intake_secrets",
+        secrets.map((secret) => ({ ...secret, secret: "" }))
+      )
+      yield* insert("audit_log", audit)
+    }).pipe(Effect.orDie)
+  ).pipe(Layer.provideMerge(TestDatabase.layerDatabases))
+
+const databaseThat = (run: Database["run"]) =>
+  Layer.unwrap(
+    Effect.map(TestDatabase, ({ sql }) => layerShared(Object.assign(sql.bind(undefined), sql, { run })))
+  ).pipe(Layer.provide(TestDatabase.layer))
+
+export const unreachable = databaseThat(({ unavailable }) =>
+  Effect.fail(unavailable(Failure.Unreachable({ reason: "test" })))
+)
+
+export const silent = databaseThat(() => Effect.never)
 
 class Served extends Context.Service<
   Served,
   (request: Request, context: Context.Context<never>) => Promise<Response>
->()("practice-data/test/unit/operations/fakes/Served") {}
+>()("practice-data/test/integration/operations/pageFixture/Served") {}
 
-/** The listener, over a process and a store. */
-export const listener = (services: Layer.Layer<HealthChecks | OperatorStore | Recent.Recent>) =>
+/** The listener, over a process and its databases. */
+export const listener = <E, R>(
+  services: Layer.Layer<HealthChecks | Recent.Recent | TaskDatabase | CredentialDatabase, E, R>
+) =>
   Layer.effect(
     Served,
     Effect.gen(function* () {

@@ -1,0 +1,136 @@
+/** The commands that change something with their audit log, and the lists of tasks. */
+import { userInfo } from "node:os"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { State } from "../../../src/api/DeletionTasks.ts"
+import { maximumAttempts } from "../../../src/deletions/Retries.ts"
+import * as OperatorTasks from "../../../src/deletions/OperatorTasks.ts"
+import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
+import * as Commands from "../../../src/operations/Commands.ts"
+import { addTasks } from "../../support/deletions/invoiceFixture.ts"
+import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)
+
+const user = userInfo().username
+
+/** More tasks of an organization and a state than are listed. Some share a time. */
+const many = (organization: string, state: State, count: number) => {
+  const time = "'2026-01-01'::timestamptz + n / 3 * interval '1 second'"
+  return addTasks(count, {
+    organization_id: `'${organization}'`,
+    idempotency_key: "'many ' || n",
+    payload: `'{"invoices":[],"invoice_lines":[]}'`,
+    scheduled_for: time,
+    state: `'${state}'`,
+    [state === "scheduled" || state === "running" ? "due_at" : "finished_at"]: time
+  })
+}
+
+/** The time by which a list is ordered. */
+const timeOf = ({ due_at, finished_at, scheduled_for }: OperatorTasks.Task, organization: string | undefined) =>
+  organization === undefined ? (due_at ?? finished_at ?? "") : scheduled_for
+
+const register = (...organizations: ReadonlyArray<string>) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    Effect.forEach(organizations, (id) => sql`insert into organizations ${sql.insert({ organization_id: id, id })}`)
+  )
+
+layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
+  it.effect("lists tasks of all states, and finds one by its id or Idempotency-Key", () =>
+    Effect.gen(function* () {
+      const made = yield* Tasks
+      const { completed } = made
+      yield* register("org_a", "org_b")
+      assert.sameMembers(
+        idsOf(yield* OperatorTasks.list({ state: undefined, organization: undefined }, 100)),
+        Object.values(made)
+      )
+      for (const text of [completed, completed.toUpperCase(), "completed"]) {
+        for (const organization of [undefined, "org_a", "org_b"]) {
+          const found = idsOf(yield* OperatorTasks.find(text, organization, 100))
+          assert.deepStrictEqual(found, organization === "org_b" ? [] : [completed])
+        }
+      }
+      const [dead] = yield* OperatorTasks.find("dead", undefined, 100)
+      assert.deepInclude(dead, { idempotency_key: "dead", attempts: maximumAttempts, last_error: reason })
+      assert.deepStrictEqual(idsOf(yield* OperatorTasks.find("no such key", undefined, 100)), [])
+    })
+  )
+
+  it.effect("shows a task to its organization alone", () =>
+    Effect.gen(function* () {
+      const { completed: id } = yield* Tasks
+      const own = yield* OperatorTasks.show({ id, organization: "org_a" })
+      assert.deepInclude(Option.getOrUndefined(own), { idempotency_key: "completed", invoices_count: 1 })
+      for (const other of [
+        { id, organization: "org_b" },
+        { id: "no uuid", organization: "org_a" }
+      ])
+        assert.isTrue(Option.isNone(yield* OperatorTasks.show(other)))
+    })
+  )
+
+  it.effect("a command that changes something is in the audit log, and one that does not is not", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const key = yield* Commands.createKey({ organization: "org_audit", name: "k" })
+      yield* Effect.repeat(Commands.revokeKey(key.id), { times: 1 })
+      const secret = yield* Commands.addSecret("org_audit")
+      yield* Effect.repeat(Commands.revokeSecret(secret.id), { times: 1 })
+      yield* Effect.flip(Commands.replayTask({ id: completed, organization: undefined }))
+      const rows = yield* Commands.auditLog({}, 100)
+      const entries = rows.map((row) => [
+        row.organization_id,
+        row.actor,
+        row.source,
+        row.action,
+        row.target,
+        row.result
+      ])
+      assert.deepStrictEqual(entries, [
+        ["org_audit", user, "command line", "secret.revoke", secret.id, "revoked"],
+        ["org_audit", user, "command line", "secret.add", secret.id, "created"],
+        ["org_audit", user, "command line", "key.revoke", key.id, "revoked"],
+        ["org_audit", user, "command line", "key.create", key.id, "created"]
+      ])
+      const ofKey = yield* Commands.auditLog({ organization: "org_audit", target: key.id }, 100)
+      assert.deepStrictEqual(ofKey, rows.slice(2))
+      assert.deepStrictEqual(yield* Commands.auditLog({ organization: "org_a" }, 100), [])
+    })
+  )
+
+  it.effect("lists the keys of an organization without their hashes", () =>
+    Effect.gen(function* () {
+      const { id } = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
+      const [key, ...more] = yield* ApiKeys.list("org_keys")
+      assert.isEmpty(more)
+      assert.deepInclude(key, { id, name: "Warehouse", last_used_on: null, revoked_at: null })
+      assert.notInclude(Object.keys(key ?? {}), "key_hash")
+    })
+  )
+
+  it.effect.each(State.literals)("lists the first of many %s tasks in order", (state) =>
+    Effect.gen(function* () {
+      yield* many("org_many", state, 101)
+      for (const organization of [undefined, "org_many"]) {
+        const rows = yield* OperatorTasks.list({ state, organization }, 100)
+        assert.strictEqual(new Set(idsOf(rows)).size, 100)
+        const times = rows.map((task) => timeOf(task, organization))
+        assert.deepStrictEqual(times, times.toSorted().toReversed())
+      }
+      assert.isEmpty(yield* OperatorTasks.list({ state, organization: "org_nobody" }, 100))
+    })
+  )
+
+  it.effect("changes nothing that cannot be logged", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`alter table audit_log add constraint refused check (organization_id <> 'org_refused')`
+      yield* Effect.flip(Commands.createKey({ organization: "org_refused", name: "k" }))
+      yield* sql`alter table audit_log drop constraint refused`
+      assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), [])
+    })
+  )
+})
