@@ -1,128 +1,184 @@
-/** The service in this process over a database with the demo data, a double of Stripe, and a double of a collector. */
+/** The service in this process over a database with the demo data, and what it exports to a collector. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Layer, Option, Redacted, References } from "effect"
+import { Context, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import { OtlpExporter } from "effect/observability"
 import * as App from "../../../src/app/App.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { layerShared } from "../../../src/database/Database.ts"
-import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import * as Otlp from "../../../src/observability/Otlp.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
 import { InProcess } from "../../support/inProcess.ts"
-import { OtlpCollector, type Span } from "./OtlpCollector.ts"
-import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Secrets that no collector may see. */
 export const secrets = { stripe: "sk_test_0123456789abcdefghijkl", collector: "the-key-of-the-collector" }
 
-/** Exports to the collector. */
-const exporting = Layer.unwrap(
-  Effect.map(OtlpCollector, ({ url }) =>
-    Layer.merge(
-      Otlp.layer({
-        otlpEndpoint: Option.some(new URL(url)),
-        otlpHeaders: Redacted.make({ "x-api-key": secrets.collector }),
-        otlpServiceName: "practice-data",
-        traceRatio: 1
-      }),
-      Layer.succeed(References.TracerEnabled, false)
+const attributes = Schema.Record(Schema.String, Schema.Unknown)
+const ids = { traceId: Schema.String, spanId: Schema.String }
+const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
+
+const Span = Schema.Struct({
+  ...ids,
+  parentSpanId: Schema.optionalKey(Schema.String),
+  name: Schema.String,
+  kind: Schema.Int,
+  startTimeUnixNano: Schema.String,
+  endTimeUnixNano: Schema.String,
+  status: Schema.Struct({ code: Schema.Int }),
+  attributes,
+  links: listOf(ids)
+})
+export type Span = typeof Span.Type
+
+/** The kinds of spans, and the code of a failure, in the protocol. */
+export const [server, client, consumer, failure] = [2, 3, 5, 2]
+
+const Line = Schema.Struct({
+  traceId: Schema.optionalKey(Schema.String),
+  spanId: Schema.optionalKey(Schema.String),
+  severityText: Schema.String,
+  body: Schema.String,
+  attributes
+})
+
+const Export = Schema.Struct({
+  resourceSpans: Schema.optionalKey(listOf({ scopeSpans: listOf({ spans: Schema.Array(Span) }) })),
+  resourceLogs: Schema.optionalKey(
+    listOf({ resource: Schema.Struct({ attributes }), scopeLogs: listOf({ logRecords: Schema.Array(Line) }) })
+  )
+})
+const decode = Schema.decodeUnknownEffect(Export)
+
+/** The value of an object such as `{ intValue: "1" }`. */
+const valueOf = (held: object) => {
+  const [[type, value] = ["", undefined]] = Object.entries(held)
+  return type === "intValue" ? Number(value) : value
+}
+
+/** A message with attributes and bodies as plain values. */
+const plain = (text: string): unknown =>
+  JSON.parse(text, (name, value) => {
+    if (name === "body") return String(valueOf(value))
+    if (name !== "attributes") return value
+    return Object.fromEntries(Array.from(value, ({ key, value: held }) => [key, valueOf(held)]))
+  })
+
+/** The requests that a collector got. */
+export class Collector extends Context.Service<
+  Collector,
+  Array<{ readonly text: string; readonly headers: Readonly<Record<string, string | undefined>> }>
+>()("practice-data/test/integration/observability/Collector") {
+  static readonly layer = Layer.sync(Collector, () => [])
+
+  /** The client of the exporter. */
+  static readonly client = Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(Collector, (seen) =>
+      HttpClient.make((request) => {
+        const text = request.body._tag === "Uint8Array" ? Buffer.from(request.body.body).toString() : ""
+        seen.push({ text, headers: request.headers })
+        return Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}")))
+      })
     )
   )
-)
 
-// Whether it is distributed is known from the start.
-const databases = Layer.unwrap(
-  Effect.flatMap(TestDatabase, ({ sql }) => Effect.as(sql.distribution.refresh, layerShared(sql)))
-)
+  /** All exports so far. */
+  static readonly exports = Effect.gen(function* () {
+    yield* (yield* OtlpExporter.Flusher).flush
+    return yield* Effect.forEach(yield* Collector, ({ text }) => Effect.orDie(decode(plain(text))))
+  })
 
-const processor = Layer.unwrap(
-  Effect.map(StripeDouble, ({ url }) =>
-    PspClient.layerStripe({ secretKey: Redacted.make(secrets.stripe), apiUrl: Option.some(url) })
+  static readonly spans = Effect.map(Collector.exports, (all) =>
+    all.flatMap(({ resourceSpans = [] }) => resourceSpans.flatMap((of) => of.scopeSpans.flatMap(({ spans }) => spans)))
   )
-)
+
+  /** The log lines, each with the attributes of its resource. */
+  static readonly lines = Effect.map(Collector.exports, (all) =>
+    all.flatMap(({ resourceLogs = [] }) =>
+      resourceLogs.flatMap(({ resource, scopeLogs }) =>
+        scopeLogs.flatMap(({ logRecords }) => logRecords).map((line) => ({ ...line, resource: resource.attributes }))
+      )
+    )
+  )
+}
+
+const exporting = Layer.merge(
+  Otlp.layerNoDeps({
+    otlpEndpoint: Option.some(new URL("http://collector")),
+    otlpHeaders: Redacted.make({ "x-api-key": secrets.collector }),
+    otlpServiceName: "practice-data",
+    traceRatio: 1
+  }),
+  Layer.succeed(References.TracerEnabled, false)
+).pipe(Layer.provide(Collector.client))
+
+const unreachable = PspClient.layerStripe({
+  secretKey: Redacted.make(secrets.stripe),
+  apiUrl: Option.some(new URL("http://127.0.0.1:1"))
+})
 
 const delay = Duration.zero
 
 const services = Layer.mergeAll(App.services, App.intakeServices(delay), HealthChecks.layerMemory).pipe(
-  Layer.provide([databases, processor])
+  Layer.provide([TestDatabase.shared, unreachable])
 )
 
 const routes = Layer.merge(Server.dataApiRoutes, Server.intakeRoutes(delay))
 const served = Layer.mergeAll(routes, Server.operationsRoutes, Server.middleware)
 
-const server = Layer.unwrap(
+const inProcess = Layer.unwrap(
   Effect.map(Effect.context<Layer.Services<typeof services>>(), (context) =>
     InProcess.layerOf(served.pipe(Layer.provide(services), Layer.provide(Layer.succeedContext(context))))
   )
 )
 
-const stripe = StripeDouble.layer({ key: secrets.stripe, accounts, platform: "acct_platform" })
-
 /** All of it. Tasks are due at once. */
-export const traced = Layer.merge(server, services).pipe(
+export const traced = Layer.merge(inProcess, services).pipe(
   Layer.provideMerge(exporting),
-  Layer.provideMerge([TestDatabase.layerDemo, stripe, OtlpCollector.layer])
+  Layer.provideMerge([TestDatabase.layerDemo, Collector.layer])
 )
 
 /** The spans that came in, once there is one that a test waits for. */
 export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Span) => boolean) {
-  const { spans } = yield* OtlpCollector
-  // The service exports each few seconds.
-  const { flush } = yield* OtlpExporter.Flusher
-  yield* eventually(what, Effect.andThen(flush, spans), (found) => found.some(isThere))
-  return yield* spans
+  yield* eventually(what, Collector.spans, (found) => found.some(isThere))
+  return yield* Collector.spans
 })
 
 /** A span with those below it, by their names. */
-export interface Tree {
+interface Tree {
   readonly [name: string]: ReadonlyArray<Tree>
 }
 
 /** The tree of a trace: each span by its name, with those below it in the order of their beginnings. */
-export const treeOf = (spans: ReadonlyArray<Span>, { name, spanId, traceId }: Span): Tree => ({
+const treeOf = (spans: ReadonlyArray<Span>, { name, spanId }: Span): Tree => ({
   [name]: spans
-    .filter((span) => span.parentSpanId === spanId && span.traceId === traceId)
+    .filter(({ parentSpanId }) => parentSpanId === spanId)
     .toSorted((one, other) => Number(BigInt(one.startTimeUnixNano) - BigInt(other.startTimeUnixNano)))
     .map((span) => treeOf(spans, span))
 })
 
 let made = 0
 
-/** A trace of a caller's own, and the header that names it. */
-export const callerOf = (flags: "00" | "01") => {
+/** A sampled trace of a caller's own, and the header that names it. */
+export const newCaller = () => {
   const traceId = createHash("md5").update(`trace ${++made}`).digest("hex")
   const spanId = traceId.slice(16).split("").toReversed().join("")
-  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } }
 }
 
-/** The first use of a key on a day is recorded, sooner or later. */
-const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
-
-const readOf = ({ attributes, parentSpanId }: Span) => {
-  const text = String(attributes["db.query.text"])
-  return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
-}
-
-/** True of the second run of a read: it is retried if it has no answer for 0.1 s on a shared connection. */
-const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
-  const read = readOf(span)
-  return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
-}
-
-/** The spans of the trace of a caller, whose first span here has ended. */
+/** The spans of the trace of a caller, whose first span here has ended. The first use of a key is recorded at any time. */
 export const traceOf = Effect.fnUntraced(function* (callerId: string) {
-  const isRoot = ({ kind, traceId }: Span) => kind === "SERVER" && traceId === callerId
+  const isRoot = ({ kind, traceId }: Span) => kind === server && traceId === callerId
   const spans = yield* spansWith("the trace", isRoot)
   const root = spans.find(isRoot)
   assert.isDefined(root)
-  const all = spans
-    .filter((span) => span.traceId === root.traceId && !isOfUse(span))
-    .filter((span, index, every) => !isRepeated(span, index, every))
+  const all = spans.filter(
+    (span) => span.traceId === callerId && span.attributes["db.query.text"] !== "select touch_api_key($1)"
+  )
   return { all, root, tree: treeOf(all, root) }
 })
 
@@ -135,10 +191,8 @@ export const round = Effect.flatMap(TestDatabase, ({ sql }) => {
   )
 })
 
-const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
-
 export const delivery = (name: string) => ({
   path: "/api/v1/invoice-deletions",
-  json: deletions,
+  json: { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] },
   headers: { "idempotency-key": name, "x-organization-id": "org_oakridge" }
 })
