@@ -8,7 +8,6 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import { type Json, toText } from "../../../src/database/Columns.ts"
-import { layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { organizations } from "../../../src/demo/DemoData.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
@@ -24,10 +23,8 @@ import { paths } from "../../support/inProcess.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const database = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))
-
 const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
-  Layer.provideMerge(database),
+  Layer.provideMerge(TestDatabase.shared),
   Layer.provideMerge(TestDatabase.layerDemo)
 )
 
@@ -169,6 +166,26 @@ layer(services, { excludeTestServices: true })("The reads of the lane", (it) => 
         assert.strictEqual(yield* statusOf(reads, key, payload), status)
         assert.strictEqual(yield* statusOf(reads, "pda_unknown", payload), 401)
       }
+    })
+  )
+
+  it.effect.each([
+    ["a table of records", "charges", [503, 400, 400, 401]],
+    ["the table of keys", "api_keys", [503, 503, 503, 503]]
+  ] as const)("fail with 503 where %s cannot be read, after what is wrong otherwise", ([, table, expected]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const reads = yield* Reads.make
+      const [{ key }] = organizations
+      const hide = sql`alter table ${sql(table)} rename to hidden`
+      const show = Effect.orDie(sql`alter table hidden rename to ${sql(table)}`)
+      const statuses = Effect.all([
+        statusOf(reads, key),
+        statusOf(reads, key, { limit: 0 }),
+        statusOf(reads, key, { organization: "org_another" }),
+        statusOf(reads, "pda_unknown")
+      ])
+      assert.deepStrictEqual(yield* Effect.ensuring(Effect.andThen(hide, statuses), show), [...expected])
     })
   )
 

@@ -6,10 +6,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { eventually } from "../../support/eventually.ts"
 import { keyHashOf } from "../../support/keys.ts"
-import { options } from "../../support/Service.ts"
+import { live } from "../../support/tries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long, tries } from "../../support/tries.ts"
-import { agree, counts, cursorOf, each, exchange, logged, type Sent, statements, TwoWays } from "./TwoWays.ts"
+import { agree, counts, each, exchange, logged, type Sent, statements, TwoWays } from "./TwoWays.ts"
 import { connection, header, odd, rebodied, requestTo, revokedKey, textOf } from "./wire.ts"
 
 /** What a client sends, for an error. */
@@ -26,7 +26,7 @@ const large = (length: number) => requestTo("/charges/search", `{"status":"${"s"
 const padded = rebodied((body) => body + " ".repeat(7000))(requestTo("/charges/search", '{"limit":2,"more":1}'))
 const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? []
 
-layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)("The lane and the router", (it) => {
+layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), live)("The lane and the router", (it) => {
   for (const { often, options: runs } of tries({ few: 15, many: 60, size: 20 }))
     it.effect.prop(
       `respond to any requests of a connection with the same bytes${often}`,
@@ -54,23 +54,6 @@ layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), options)(
         agreeOn({ pieces: [text] })
       ),
     long
-  )
-
-  it.effect("continue a feed from the cursor of either", () =>
-    Effect.gen(function* () {
-      const ways = yield* TwoWays
-      for (const resources of [["charges"], undefined]) {
-        let cursors: ReadonlyArray<string | undefined> = [undefined]
-        for (let page = 0; page < 3; page++) {
-          const found = yield* Effect.forEach(cursors, (cursor) => {
-            const sent = { pieces: [textOf(requestTo("/changes", JSON.stringify({ limit: 60, cursor, resources })))] }
-            return Effect.andThen(agree(ways, exchange(sent), shown(sent)), each(ways, cursorOf(sent)))
-          })
-          cursors = found.flatMap(({ lane, router }) => [lane, router]).slice(0, 2)
-        }
-        assert.notInclude(cursors, undefined)
-      }
-    })
   )
 
   it.effect("differ in their statements: the lane looks a key up in the one that reads", () =>

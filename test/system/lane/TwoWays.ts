@@ -136,9 +136,6 @@ const send = Effect.fnUntraced(function* ({ url }: Way, { closes = false, pieces
 /** The responses to what a client sends. */
 export const exchange = (sent: Sent) => (way: Way) => Effect.map(send(way, sent), responsesOf)
 
-/** The cursor of a response. */
-export const cursorOf = (sent: Sent) => (way: Way) => Effect.map(send(way, sent), (text) => cursor.exec(text)?.[1])
-
 const decodeLine = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 /** An id that the server made. */
