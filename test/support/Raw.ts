@@ -58,9 +58,6 @@ export const post = (path: string, body: string, headers = `Content-Length: ${bo
     `${headers}\r\n${body}`
   ].join("\r\n")
 
-/** A search of charges whose body never ends. */
-export const unfinished = post("/charges/search", "{", "Content-Length: 100\r\n")
-
 /** The statuses of responses, one after the other. */
 export const statusesOf = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))

@@ -30,3 +30,6 @@ const various = ["organization", "clinics", "products", "consumption-logs", "pet
 
 /** The tags of a test that each resource has: `npm test` has those of various ones. */
 export const tagsOf = (resource: string) => (various.includes(resource) ? [] : long.tags)
+
+/** The options of a layer whose tests have the real clock. */
+export const live = { excludeTestServices: true } as const

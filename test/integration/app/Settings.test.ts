@@ -9,7 +9,7 @@ import { path as intake } from "../../support/deletions/intake.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
-import { options } from "../../support/Service.ts"
+import { live } from "../../support/tries.ts"
 import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A client of the service, which runs in this process until the scope closes. */
@@ -37,15 +37,18 @@ const families = Effect.map(Metric.snapshot, (all) =>
   ["processor", "task_runs"].filter((family) => all.some(({ id }) => id.startsWith(`practice_data_${family}_`)))
 )
 
-layer(TestDatabase.layerDemo, options)("A start", (it) => {
+layer(TestDatabase.layerDemo, live)("A start", (it) => {
   it.effect("with ROLES=data-api takes no deliveries; a processor and RATE_LIMIT are off by default", () =>
     Effect.gen(function* () {
       const { call } = yield* started({ ROLES: "data-api" })
       assert.strictEqual((yield* call(delivery)).status, 404)
       const found = yield* Effect.all(Array.from({ length: 8 }, () => call(search)))
       assert.deepStrictEqual(new Set(found.map(({ status }) => status)), new Set([200]))
-      const live = yield* call({ ...search, path: "/api/v3/psp-charges/search", body: clinic })
-      assert.deepStrictEqual([live.status, live.text], [503, `{"detail":"The payment processor is not configured"}`])
+      const processor = yield* call({ ...search, path: "/api/v3/psp-charges/search", body: clinic })
+      assert.deepStrictEqual(
+        [processor.status, processor.text],
+        [503, `{"detail":"The payment processor is not configured"}`]
+      )
     })
   )
 

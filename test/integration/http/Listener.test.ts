@@ -34,9 +34,10 @@ const answer = (status: string) =>
       `x-error: \\w+\r\n[^]*x-request-id: \\S+\r\n\r\n\\{"detail":"${status.slice(4)}"\\}$`
   )
 
-const noRequests: ReadonlyArray<readonly [string, string, status: string, facts: object]> = [
+const noRequests: ReadonlyArray<readonly [string, string, status: string, facts?: object]> = [
   ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request", { status: 400, refusal: "protocol", bytes: 24 }],
   ["half of its headers", "GET / HTTP/1.1\r\nHo", "408 Request Timeout", { status: 408, refusal: "timeout" }],
+  ["half of its body", `${Raw.get("/waits", "Content-Length: 100\r\n")}{`, "408 Request Timeout"],
   [
     "headers over 16 KiB",
     Raw.get("/", `X: ${"a".repeat(17_000)}\r\n`),
@@ -46,8 +47,7 @@ const noRequests: ReadonlyArray<readonly [string, string, status: string, facts:
   [
     "chunk extensions over 16 KiB",
     `${Raw.get("/waits", "Transfer-Encoding: chunked\r\n")}1;${"a".repeat(17_000)}\r\n`,
-    "413 Payload Too Large",
-    {}
+    "413 Payload Too Large"
   ]
 ]
 
@@ -64,9 +64,11 @@ describe("A client", () => {
   it.live("that is refused is known to observers", () =>
     Effect.gen(function* () {
       const { refused, url } = yield* listening(briefly)
-      for (const [, text, , facts] of noRequests.slice(0, 3)) {
+      for (const [, text, , facts] of noRequests) {
         yield* Raw.exchange(url, text)
-        assert.deepInclude(refused.pop(), facts)
+        // One that is in progress has facts of its own.
+        if (facts === undefined) assert.isEmpty(refused)
+        else assert.deepInclude(refused.pop(), facts)
       }
     })
   )

@@ -1,5 +1,5 @@
 /**
- * The embedded database: the access to its folder, whose pages and logs have signing secrets, and its thread.
+ * The embedded database: the access to its folder, whose pages and logs have signing secrets, its thread and its one session.
  *
  * @module-tag long
  */
@@ -7,11 +7,13 @@ import { chmodSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { Duration, Effect } from "effect"
+import { Array, Duration, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
+import * as Client from "../../support/Client.ts"
 import { temporaryFolder } from "../../support/Process.ts"
-import { usedFolder } from "../../support/Program.ts"
+import * as Program from "../../support/Program.ts"
+import * as Raw from "../../support/Raw.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 
@@ -29,10 +31,33 @@ it.live("The data folder is its owner's alone, and the cluster in it also where 
 
 it.live("A statement leaves the event loop free: for requests, and for a stop signal", () =>
   Effect.gen(function* () {
-    const sql = yield* Embedded.connect(join(yield* usedFolder, ".data"))
+    const sql = yield* Embedded.connect(join(yield* Program.usedFolder, ".data"))
     const statement = yield* Effect.forkChild(sql`select pg_sleep(3)`, { startImmediately: true })
     const [took] = yield* Effect.timed(Effect.sleep("200 millis"))
     assert.isBelow(Duration.toSeconds(took), 3)
     assert.isUndefined(statement.pollUnsafe())
   }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]))
+)
+
+/** Sends a large search and hangs up after some milliseconds. */
+const hangUp = (url: string, after: number) =>
+  Effect.gen(function* () {
+    const { send } = yield* Raw.open(url)
+    yield* send(Raw.post("/consumption-logs/search", '{"limit":1000}'))
+    yield* Effect.sleep(after)
+  }).pipe(Effect.scoped)
+
+// A statement that nobody waits for would hold the session.
+it.live("Callers that hang up keep no other waiting", () =>
+  Effect.gen(function* () {
+    const program = yield* Program.startUsed({})
+    const { ask } = Client.patient(program.client)
+    const search = Effect.map(ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
+    yield* search
+    const before = program.output().length
+    const hangUps = Array.makeBy(100, (n) => hangUp(program.url, n % 20))
+    yield* Effect.all(hangUps, { concurrency: "unbounded", discard: true })
+    yield* Effect.all(Array.replicate(search, 8), { concurrency: 8 })
+    assert.notInclude(program.output().slice(before), "ERROR")
+  })
 )

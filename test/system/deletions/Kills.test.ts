@@ -10,7 +10,7 @@ import * as Gate from "./Gate.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Program from "../../support/Program.ts"
-import { options } from "../../support/Service.ts"
+import { live } from "../../support/tries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A worker that takes over, when it may. */
@@ -36,7 +36,7 @@ let scheduled = 0
 /** Schedules a task for an invoice that no other one names. */
 const newTask = Effect.flatMap(TestDatabase, ({ sql }) => Ledger.schedule(sql, ++scheduled))
 
-layer(Successor.layer, options)("A worker", (it) => {
+layer(Successor.layer, live)("A worker", (it) => {
   it.effect.each([
     ["before its claim is committed", "claim", undefined, 1],
     ["after its claim is committed", "claim", "running", 2],

@@ -12,7 +12,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import { run as runCommand } from "../../support/run.ts"
-import { options } from "../../support/Service.ts"
+import { live } from "../../support/tries.ts"
 
 /** A demo organization that requires signatures; the other one does not. */
 const organization = "org_harbor"
@@ -67,7 +67,7 @@ const idsOfTasks = Effect.flatMap(TestDatabase, ({ sql }) =>
   )
 )
 
-layer(Started.layer, options)("A sender", (it) => {
+layer(Started.layer, live)("A sender", (it) => {
   it.effect.skipIf(lacking.length > 0)(
     `has its delivery accepted, signed by the documented example, and refused with another secret${lacking.map((program) => ` (no ${program} here)`).join("")}`,
     () =>

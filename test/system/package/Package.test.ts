@@ -78,16 +78,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
     })
   )
 
-  it.effect("brings its effect, and shares one of the same version with its user", () =>
-    Effect.gen(function* () {
-      const { bare, whole } = yield* Project
-      for (const project of [bare, whole]) {
-        const { stdout } = yield* npm(["ls", "effect", "--all", "--parseable"], project)
-        assert.deepStrictEqual([...new Set(stdout.trim().split("\n"))], [join(project, "node_modules/effect")])
-      }
-    })
-  )
-
   it.effect("runs on the oldest Node and on the newest, and refuses an older one in one line", () =>
     Effect.gen(function* () {
       const { bare, folder, oldest } = yield* Project
@@ -124,14 +114,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       const tsc = compiler === "typescript 5" ? "node_modules/typescript/bin/tsc" : ourTsc
       const options = ["--project", ".", "--module", module, "--moduleResolution", resolution, ...others]
       yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
-    })
-  )
-
-  it.effect("has APIs to serve, and typed clients of them", () =>
-    Effect.gen(function* () {
-      const { oldest, whole } = yield* Project
-      const DATA_DIR = join(yield* usedFolder, ".data")
-      yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR } })
     })
   )
 

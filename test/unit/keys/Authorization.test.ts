@@ -1,4 +1,4 @@
-/** The API key of a request: the organization that it decides, the limit of requests, and that nothing logs or traces it. */
+/** The API key of a request: the organization that it decides, and the limit of requests. */
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -18,7 +18,6 @@ import {
   type Sent,
   taskPaths
 } from "../../support/inProcess.ts"
-import { Recorded, textOf } from "../../support/Recorded.ts"
 
 const hasStatus = (expected: number, sent: Sent = {}) =>
   Effect.map(send(sent), ({ status }) => assert.strictEqual(status, expected))
@@ -139,27 +138,4 @@ test.effect("more requests than an organization may send are 429, but 401 with a
     yield* TestClock.adjust("1 second")
     for (let request = 0; request < 3; request++) yield* hasStatus(200)
   }).pipe(Effect.provide(Layer.provide(InProcess.layer(layerDemo), AuthorizationServer.layerLimit(3))))
-)
-
-const dyingResolver = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: () => Effect.die(new Error("a bug")) }))
-
-test.effect.each<readonly [when: string, resolver: Layer.Layer<OrgResolver>, status: number]>([
-  ["is down", OrgResolver.layerDown, 503],
-  ["dies", dyingResolver, 500]
-])("an API key reaches no log line and no span when its store %s", ([, resolver, status]) =>
-  Effect.gen(function* () {
-    const { logs, spans } = yield* Recorded
-    yield* hasStatus(status)
-    assert.isNotEmpty(spans)
-    if (status === 500) assert.isNotEmpty(logs)
-    assert.notInclude(logs.join(), key)
-    assert.notInclude(spans.map(textOf).join(), key)
-  }).pipe(
-    Effect.provide(
-      InProcess.layer(Layer.merge(layerDemo, resolver)).pipe(
-        Layer.provide(Recorded.recording),
-        Layer.provideMerge(Recorded.layer)
-      )
-    )
-  )
 )

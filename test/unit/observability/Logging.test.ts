@@ -8,14 +8,7 @@ import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
-import {
-  accessLog,
-  CurrentNotes,
-  describeHead,
-  note,
-  type Notes,
-  RequestObservers
-} from "../../../src/observability/RequestFacts.ts"
+import { accessLog, describeHead, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { root } from "../../support/Process.ts"
@@ -285,25 +278,10 @@ test.each(hostile)("a text that wants to be more than a value is one in json and
   assert.isTrue(Option.isSome(decoded) || value === text)
 })
 
-const make = (path = "/a", userAgent = `curl ${unknownKey}`) =>
-  describeHead({ id: unknownKey, method: "POST", path, endpoint: "other", userAgent, address: undefined })
-
-test.effect("Of each fact of a request the last note counts, and a note without it leaves it", () =>
-  Effect.gen(function* () {
-    const notes: Notes = { database: 0, waited: 0 }
-    yield* Effect.gen(function* () {
-      yield* note({ rows: 0, organization: "a", refusal: "load", outcome: "full" })
-      yield* note({ taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
-      yield* note({ rows: 7, organization: "b" })
-    }).pipe(Effect.provideService(CurrentNotes, notes))
-    assert.deepInclude(notes, { rows: 7, organization: "b", keyPrefix: "pda_live_a1B2" })
-    assert.deepInclude(notes, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
-  })
-)
-
 test("The facts of a request have no key in what a client sent, and 256 characters of it", () => {
-  const { id, path, userAgent } = make(`/${unknownKey}/${"x".repeat(300)}`)
-  assert.deepStrictEqual([id, userAgent], ["pda_live_a1B2…", "curl pda_live_a1B2…"])
-  assert.match(path, /^\/pda_live_a1B2…\/x{200,}$/)
-  assert.strictEqual(make("/a", "u".repeat(3000)).userAgent, "u".repeat(256))
+  const head = { id: unknownKey, method: "POST", endpoint: "other", address: undefined }
+  const facts = describeHead({ ...head, path: `/${unknownKey}/${"x".repeat(300)}`, userAgent: `curl ${unknownKey}` })
+  assert.deepStrictEqual([facts.id, facts.userAgent], ["pda_live_a1B2…", "curl pda_live_a1B2…"])
+  assert.match(facts.path, /^\/pda_live_a1B2…\/x{200,}$/)
+  assert.strictEqual(describeHead({ ...head, path: "/a", userAgent: "u".repeat(3000) }).userAgent, "u".repeat(256))
 })

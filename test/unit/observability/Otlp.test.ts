@@ -1,6 +1,6 @@
 /** A collector that hangs or redirects: nothing waits for it. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Option, Redacted, References, Scope } from "effect"
+import { Effect, Exit, Layer, Option, Redacted, References, Scope } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as Otlp from "../../../src/observability/Otlp.ts"
@@ -44,23 +44,6 @@ it.effect("A stop waits for two seconds for the collector, for all signals toget
     yield* TestClock.adjust("1 minute")
     assert.isUndefined(early)
     assert.isDefined(inTime)
-  })
-)
-
-it.effect("An export to a collector that hangs is tried four times for 5 seconds each, and given up", () =>
-  Effect.gen(function* () {
-    const { layer, sent } = hanging()
-    const scope = yield* Scope.make()
-    yield* Effect.provideContext(oneOfEach, yield* Layer.buildWithScope(layer, scope))
-    const tries = () => sent.filter((path) => path === "/base/v1/traces").length
-    // The first one begins after 5 seconds, and each other one a second after the one before.
-    yield* TestClock.adjust("21 seconds")
-    assert.strictEqual(tries(), 3)
-    yield* TestClock.adjust("30 seconds")
-    assert.strictEqual(tries(), 4)
-    const stop = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-    yield* TestClock.adjust("2 seconds")
-    yield* Fiber.join(stop)
   })
 )
 

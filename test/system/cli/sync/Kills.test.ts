@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Random } from "effect"
 import { resources } from "../../../contract/Contract.ts"
-import { options } from "../../../support/Service.ts"
+import { live } from "../../../support/tries.ts"
 import { runWith, start } from "../../../support/cli.ts"
 import { eventually } from "../../../support/eventually.ts"
 import * as Process from "../../../support/Process.ts"
@@ -90,7 +90,7 @@ const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Envi
   }
 })
 
-layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => {
+layer(TestDatabase.layerDemo, live)("a copy is the same in the end", (it) => {
   it.effect("however often the command and the target's database were killed", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
