@@ -1,54 +1,13 @@
-/** Every write is a change in the feed, whoever writes and however; and the marks by which a cursor goes on in another run of a server. */
+/** Every write is a change in the feed, whoever writes and however. */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
-import { CursorExpired } from "../../../src/api/Errors.ts"
-import { clinics } from "../../../src/api/records/Organizations.ts"
 import { resources } from "../../../src/api/records/index.ts"
-import { pets } from "../../../src/api/records/Pets.ts"
-import type { Resource } from "../../../src/api/records/Resource.ts"
 import { restartChanges } from "../../../src/database/Databases.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
-import { clockOf, feedOf, pageOf } from "../../support/Follower.ts"
-import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown } from "../records/stores.ts"
-
-let organizations = 0
-
-/** A reader of a resource, for an organization of the test's own. */
-const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
-  const { sql } = yield* TestDatabase
-  const changes = yield* feedOf(sql)
-  const organization = `org_${++organizations}`
-  let cursor: string | undefined = undefined
-
-  /** The changes since the last time, as `ID NAME`, and the removed ids. */
-  const told = Effect.fnUntraced(function* (limit = 1000) {
-    yield* settled(sql)
-    yield* sql`select change_mark()`
-    const changed: Array<string> = []
-    const removed: Array<string> = []
-    let hasMore = true
-    while (hasMore) {
-      const { json } = yield* asKnown(organization)(changes({ cursor, limit, resources: [resource.name] }))
-      const page: Effect.Success<ReturnType<typeof pageOf>> = yield* pageOf(json)
-      cursor = page.cursor
-      changed.push(...page.body.map(({ id, name }) => (typeof name === "string" ? `${id} ${name}` : id)))
-      removed.push(...page.removed)
-      hasMore = page.has_more
-    }
-    return { changed, removed }
-  })
-  /** Inserts records without a name, and reads them. */
-  const insert = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
-    for (const id of ids)
-      yield* sql`insert into ${sql(resource.table)} (organization_id, id) values (${organization}, ${id})`
-    yield* told()
-  })
-  return { sql, organization, told, insert }
-})
+import { reader } from "./reader.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
   it.effect.each(resources.map(({ orderedBy, table }) => [table, orderedBy] as const))(
@@ -108,15 +67,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
         found.flat().map(({ at }) => at),
         ["2020", "2021", "2021", "2021"]
       )
-    })
-  )
-
-  it.effect("is an update of what is only stored, and not shown", () =>
-    Effect.gen(function* () {
-      const { insert, organization, sql, told } = yield* reader(clinics)
-      yield* insert("a")
-      yield* sql`update clinics set processor_account = 'acct_1' where organization_id = ${organization}`
-      assert.deepStrictEqual(yield* told(), { changed: ["a"], removed: [] })
     })
   )
 
@@ -269,28 +219,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect("has ten minutes for a new order, also for one statement of it, and five seconds for marks", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const sql = yield* clientOf(url, { statementTimeout: "500 millis" })
-      const seconds: Array<number> = []
-      const run: typeof sql.run = (request, statements) => {
-        seconds.push(Duration.toSeconds(request.within))
-        return sql.run(request, statements)
-      }
-      const timed = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
-      yield* sql.unsafe(
-        "create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.6); return new; end'"
-      )
-      yield* sql`update change_feeds set place = 'elsewhere' where table_name = 'pets'`
-      yield* sql`create trigger slow before update on change_feeds for each row execute function slow()`
-      yield* Effect.flatMap(clockOf(timed), ({ tick }) => tick)
-      yield* sql`drop function slow cascade`
-      assert.deepStrictEqual(seconds, [5, 600, 5])
-      assert.deepStrictEqual(yield* restartChanges(sql), { begun: [], waiting: [] })
-    })
-  )
-
   it.effect("is of a new order, for which no task is noted before a writer that keeps a table is done", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -325,90 +253,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* vacuum.commit
       assert.deepStrictEqual(yield* Fiber.join(restarting), { begun: ["pets"], waiting: [] })
       assert.isBelow(Duration.toMillis(waited), 2000, "no writer waits meanwhile")
-    })
-  )
-})
-
-const marks = Effect.flatMap(
-  TestDatabase,
-  ({ sql }) => sql<{ token: string; isDurable: boolean }>`
-    select token, durable_until is not null as "isDurable" from change_marks order by timeline desc`
-)
-
-layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
-  it.effect("do not know the end of a run that was seen last long before: another may have been between", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* sql`select change_begin(), change_mark()`
-      const [before] = yield* marks
-      yield* sql`
-        update change_marks set durable_until = null, started_at = '2026-01-01',
-          marked_at = pg_postmaster_start_time() - interval '6 min'
-        where timeline > 0`
-      yield* sql`select change_mark()`
-      const after = (yield* marks).find(({ token }) => token === before?.token)
-      assert.isFalse(after?.isDurable)
-    })
-  )
-
-  it.effect("of 31 days ago end the cursors from before, and the removals that only those need", () =>
-    Effect.gen(function* () {
-      const [early, late] = [yield* reader(), yield* reader()]
-      const { sql } = late
-      yield* early.insert("a")
-      yield* late.insert("a")
-      yield* sql`delete from pets`
-      const removals = sql`select organization_id from removals`
-      const mark = Effect.andThen(sql`update change_marks set marked_at = '2026-01-01'`, sql`select change_mark()`)
-      const forget = sql`select change_forget()`
-      yield* sql`delete from change_times`
-      yield* mark
-      yield* settled(sql)
-      yield* mark
-      yield* forget
-      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: ["a"] })
-      yield* sql`update change_times set at = at - interval '32 days'`
-      yield* forget
-      assert.lengthOf(yield* removals, 2, "cursors have expired first")
-      yield* forget
-      assert.isEmpty(yield* removals)
-      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: [] })
-      assert.deepStrictEqual(yield* Effect.flip(early.told()), new CursorExpired())
-    })
-  )
-
-  it.effect("have times again after the clock was ahead, none of them from the future", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* reader()
-      const mark = Effect.andThen(sql`update change_marks set marked_at = '2026-01-01'`, sql`select change_mark()`)
-      yield* mark
-      yield* sql`update change_times set at = at + interval '2 years'`
-      yield* insert("a")
-      yield* mark
-      const times = sql`select at <= clock_timestamp() as "isPast" from change_times`
-      assert.deepStrictEqual(yield* times, [{ isPast: true }])
-    })
-  )
-
-  it.effect("have one of each run, of which readers use the last; those of a thousand runs are kept", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* reader()
-      const tokens = Effect.map(marks, (found) => found.map(({ token }) => token))
-      const restarted = Effect.andThen(
-        sql`update change_marks set started_at = '2026-01-01' where timeline > 0`,
-        sql`select change_mark()`
-      )
-      const before = yield* tokens
-      yield* Effect.replicateEffect(restarted, 2)
-      const after = yield* tokens
-      assert.strictEqual(new Set(after).size, before.length + 2)
-      assert.includeMembers(after, before)
-      yield* insert("a")
-      yield* sql`
-        insert into change_marks (timeline, started_at, proven)
-        select (select min(timeline) from change_marks) - n, now(), 0 from generate_series(1, 1100) n`
-      yield* restarted
-      assert.lengthOf(yield* tokens, 1001)
     })
   )
 })

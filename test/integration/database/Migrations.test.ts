@@ -133,17 +133,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
-  it.effect("give each table a primary key, so that a publication of all tables refuses no change", () =>
-    Effect.gen(function* () {
-      const sql = yield* empty
-      yield* migrate(sql)
-      const without = yield* sql`
-        select relname from pg_class c where relkind = 'r' and relnamespace = 'public'::regnamespace
-          and not exists (select from pg_index where indrelid = c.oid and indisprimary)`
-      assert.deepStrictEqual(without, [])
-    })
-  )
-
   it.effect("revoke what others are granted, by default or since, and the right to connect", () =>
     Effect.gen(function* () {
       const [sql, other] = [yield* empty, `other_${process.pid}`]

@@ -152,21 +152,3 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
       })
   )
 })
-
-layer(TestDatabase.layer, { excludeTestServices: true })("a function of the schema", (it) => {
-  it.effect("finds its names whatever the search path is; only the owner calls its procedures", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const found = yield* sql`
-        select proname from pg_proc
-        where pronamespace = current_schema()::regnamespace and case prokind
-          when 'p' then has_function_privilege('public', oid, 'EXECUTE')
-          else (prosecdef or prosqlbody is null) and not coalesce(proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']
-            -- Those of the worker fire triggers of others.
-            and (prosecdef or proname not in ('deletion_settings', 'mark_rows', 'mark_held', 'remember_deletions',
-              'finish_deletion', 'run_deletion'))
-        end`
-      assert.deepStrictEqual(found, [])
-    })
-  )
-})
