@@ -89,10 +89,10 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
   /** One that has the demo data. */
   static readonly layerDemo = Layer.effect(TestDatabase, make(demoTemplate))
 
-  /** Both databases of the service: this one. */
-  static readonly layerDatabases = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql))).pipe(
-    Layer.provideMerge(TestDatabase.layer)
-  )
+  /** All databases of the service: that of the test. */
+  static readonly shared = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))
+
+  static readonly layerDatabases = Layer.provideMerge(TestDatabase.shared, TestDatabase.layer)
 }
 
 /** Runs an effect in a transaction: its result, and the number of rows of a table that it read. */

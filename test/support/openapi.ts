@@ -1,18 +1,15 @@
-/** OpenAPI documents as data: the parts that ours use. */
+/** OpenAPI documents as data: the parts that tests look at. */
 import { Schema } from "effect"
+import { lastOf } from "../../src/api/openapi/JsonSchemas.ts"
 
 const keywords = {
   $ref: Schema.optionalKey(Schema.String),
-  title: Schema.optionalKey(Schema.String),
   type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
   format: Schema.optionalKey(Schema.String),
-  description: Schema.optionalKey(Schema.String),
   required: Schema.optionalKey(Schema.Array(Schema.String)),
   enum: Schema.optionalKey(Schema.Array(Schema.Unknown)),
-  const: Schema.optionalKey(Schema.Unknown),
   additionalProperties: Schema.optionalKey(Schema.Unknown),
   default: Schema.optionalKey(Schema.Unknown),
-  examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),
   minimum: Schema.optionalKey(Schema.Finite),
   maximum: Schema.optionalKey(Schema.Finite),
   "x-provisional": Schema.optionalKey(Schema.Boolean)
@@ -33,58 +30,55 @@ const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
   anyOf: Schema.optionalKey(Schema.Array(self))
 })
 
-const Demo = Schema.Struct({ demo: Schema.Struct({ value: Schema.Unknown }) })
+const examples = Schema.optionalKey(Schema.Struct({ demo: Schema.Struct({ value: Schema.Unknown }) }))
+const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: jsonSchema, examples }) })
 
-const Content = Schema.Struct({
-  "application/json": Schema.Struct({
-    schema: jsonSchema,
-    examples: Schema.optionalKey(Demo),
-    example: Schema.optionalKey(Schema.Unknown)
-  })
-})
-
-const Reference = Schema.Struct({ $ref: Schema.String })
-
-const Parameter = Schema.Struct({
-  name: Schema.String,
-  required: Schema.optionalKey(Schema.Boolean),
-  description: Schema.optionalKey(Schema.String),
-  schema: jsonSchema,
-  examples: Schema.optionalKey(Demo)
-})
+const Header = Schema.Union([Schema.Struct({ $ref: Schema.String }), Schema.Struct({ schema: jsonSchema })])
 
 const Operation = Schema.Struct({
-  operationId: Schema.String,
-  tags: Schema.Array(Schema.String),
   summary: Schema.optionalKey(Schema.String),
   description: Schema.optionalKey(Schema.String),
-  parameters: Schema.Array(Parameter),
+  parameters: Schema.Array(Schema.Struct({ name: Schema.String, examples })),
   security: Schema.Array(Schema.Unknown),
   requestBody: Schema.optionalKey(Schema.Struct({ content: Content })),
   responses: Schema.Record(
     Schema.String,
     Schema.Struct({
       description: Schema.String,
-      headers: Schema.Record(Schema.String, Schema.Union([Reference, Schema.Struct({ schema: jsonSchema })])),
+      headers: Schema.Record(Schema.String, Header),
       content: Schema.optionalKey(Content)
     })
   ),
   "x-provisional": Schema.optionalKey(Schema.Boolean)
 })
+type Operation = typeof Operation.Type
 
-export type Operation = typeof Operation.Type
-
-export const Document = Schema.Struct({
-  info: Schema.Struct({ title: Schema.String, version: Schema.String, description: Schema.String }),
+const Document = Schema.Struct({
+  info: Schema.Struct({ version: Schema.String }),
   servers: Schema.Tuple([Schema.Struct({ url: Schema.String })]),
-  tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   paths: Schema.Record(
     Schema.String,
     Schema.Struct({ get: Schema.optionalKey(Operation), post: Schema.optionalKey(Operation) })
   ),
-  components: Schema.Struct({
-    schemas: Schema.Record(Schema.String, jsonSchema),
-    headers: Schema.Record(Schema.String, Schema.Struct({ description: Schema.String }))
-  })
+  components: Schema.Struct({ schemas: Schema.Record(Schema.String, jsonSchema) })
 })
 export type Document = typeof Document.Type
+
+// oxlint-disable-next-line effecttsgo/schema-sync -- a document of another form fails the test
+export const parse = Schema.decodeUnknownSync(Document)
+
+/** The schema of a body. */
+export const schemaIn = (body: Operation["responses"][string] | Operation["requestBody"]): JsonSchema =>
+  body?.content?.["application/json"].schema ?? {}
+
+/** The name of the schema that one refers to. */
+export const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastOf($ref))
+
+/** The names of the errors of a response. */
+export const errorsIn = (response?: Operation["responses"][string]) => {
+  const header = response?.headers["x-error"]
+  return header !== undefined && "schema" in header ? (header.schema.enum ?? []) : []
+}
+
+/** True of what the contract does not show. */
+export const isProvisional = (part: object) => "x-provisional" in part

@@ -1,24 +1,18 @@
-/** The OpenAPI documents: that of the data API against the contract, each rule once over all endpoints, and that of the intake. */
+/** The OpenAPI document of the data API against the contract, each rule once over all endpoints. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Effect, Schema } from "effect"
+import { Array } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import * as Contract from "../../contract/Contract.ts"
-import { lastOf } from "../../../src/api/openapi/JsonSchemas.ts"
-import { Document, type JsonSchema, type Operation } from "../../support/openapi.ts"
-import { compact, send } from "../../support/inProcess.ts"
-import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-
-// oxlint-disable-next-line effecttsgo/schema-sync -- a document of another form fails the test
-const parse = Schema.decodeUnknownSync(Document)
-
-/** The schema of a body. */
-const schemaIn = (body: Operation["responses"][string] | Operation["requestBody"]): JsonSchema =>
-  body?.content?.["application/json"].schema ?? {}
-
-/** The name of the schema that one refers to. */
-const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastOf($ref))
+import {
+  type Document,
+  errorsIn,
+  isProvisional,
+  type JsonSchema,
+  nameOf,
+  parse,
+  schemaIn
+} from "../../support/openapi.ts"
 
 /** The schemas of a document. */
 const schemasOf = ({ components: { schemas } }: Document) => {
@@ -101,17 +95,9 @@ const headerOf: Readonly<Record<string, string>> = {
 
 const absent = [undefined, undefined, undefined, undefined]
 
-const isProvisional = (part: object) => "x-provisional" in part
-
 const itemFacts = (endpoint: Contract.Endpoint) => {
   const item = itemOf(endpoint)
   return [typesIn(item), item.required, isProvisional(item)]
-}
-
-/** The names of the errors of a response. */
-const namesIn = (response?: Operation["responses"][string]) => {
-  const header = response?.headers["x-error"]
-  return header !== undefined && "schema" in header ? (header.schema.enum ?? []) : []
 }
 
 /** A rule that every endpoint obeys: the document has what the contract expects. */
@@ -190,7 +176,7 @@ describe("the document of the data API", () => {
     Contract.endpoints,
     (endpoint) =>
       Object.entries(operationOf(endpoint).responses).map(([status, response]) => {
-        const names = namesIn(response)
+        const names = errorsIn(response)
         const isOpen = ["400", "503"].includes(status)
         return [status, isOpen ? errorsOf[status]?.filter((name) => names.includes(name)) : names]
       }),
@@ -272,63 +258,3 @@ describe("the document of the data API", () => {
     ]
   )
 })
-
-const intakeSpec = OpenApi.fromApi(VersionOneApi)
-const intake = parse(intakeSpec)
-const delivery = intake.paths["/invoice-deletions"]?.post
-const { parameters = [], requestBody, responses = {} } = delivery ?? {}
-
-it("the document of the intake has its paths, limits of headers, and the body of each status", () => {
-  assert.strictEqual(intake.servers[0].url, "/api/v1")
-  assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
-  assert.deepStrictEqual(
-    intakeSpec.paths["/invoice-deletions"]?.post?.parameters.map(({ name, required, schema }) => {
-      const limits = new Map(Object.entries(schema))
-      return [name, required, limits.get("minLength"), limits.get("maxLength")]
-    }),
-    [
-      ["idempotency-key", true, 1, 36],
-      ["x-organization-id", true, 1, 128],
-      ...["webhook", "svix"].flatMap((set) =>
-        ["id", "timestamp", "signature"].map((name) => [`${set}-${name}`, false, undefined, undefined])
-      )
-    ]
-  )
-  assert.strictEqual(nameOf(schemaIn(requestBody)), "InvoiceDeletions")
-  assert.isTrue(Object.values(intakeSpec.paths["/invoice-deletions"]?.post?.responses ?? {}).every(isProvisional))
-  const bodies = Object.entries(responses).map(([status, response]) => `${status} ${nameOf(schemaIn(response))}`)
-  const errors = ["401", "413", "415"].map((status) => `${status} ErrorDetail`)
-  const others = ["422 HTTPValidationError", "500 ErrorDetail", "503 DeliveryReceipt"]
-  assert.deepStrictEqual(bodies, ["200 DeliveryReceipt", "202 DeliveryReceipt", ...errors, ...others])
-  assert.isDefined(responses["503"]?.headers["retry-after"])
-  assert.deepStrictEqual(namesIn(responses["503"]), ["intake_unavailable"])
-})
-
-const receipt = "status task_id scheduled_for idempotency_key invoices_count invoice_lines_count received_at"
-
-it.each([
-  ["InvoiceDeletions", undefined, "invoices invoice_lines"],
-  ["DeletedInvoice", ["invoice_id"], "invoice_id clinic_id client_id"],
-  ["DeletedInvoiceLine", ["invoice_line_id"], "invoice_line_id invoice_id clinic_id"],
-  ["DeliveryReceipt", receipt.split(" "), receipt]
-] as const)("%s has its fields, those of them that are required, and may have others", (name, required, fields) => {
-  const schema = intake.components.schemas[name]
-  assert.deepStrictEqual(schema?.required, required && [...required])
-  assert.strictEqual(Object.keys(schema?.properties ?? {}).join(" "), fields)
-  assert.notStrictEqual(schema?.additionalProperties, false)
-})
-
-it.effect("the intake accepts the example of a delivery, and serves the document and its page", () =>
-  Effect.gen(function* () {
-    const examples = parameters
-      .slice(0, 2)
-      .map(({ examples: given, name }) => [name, String(given?.demo.value)] as const)
-    const json = requestBody?.content["application/json"].examples?.demo.value
-    const sent = { path: "/api/v1/invoice-deletions", headers: Object.fromEntries(examples), json }
-    assert.strictEqual((yield* send(sent)).status, 202)
-    const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })
-    assert.strictEqual(yield* compact(served.json), yield* compact(intakeSpec))
-    const page = yield* send({ path: "/api/v1/docs", method: "GET" })
-    assert.deepStrictEqual([page.status, page.headers["content-type"]?.slice(0, 9)], [200, "text/html"])
-  }).pipe(Effect.provide(layerIntake(layerMemory)))
-)

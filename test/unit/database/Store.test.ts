@@ -5,13 +5,11 @@ import {
   AuthorizationError,
   ConnectionError,
   LockTimeoutError,
-  SerializationError,
   SqlError,
   StatementTimeoutError
 } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
-import { type Failure, retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import * as Store from "../../../src/database/Store.ts"
 import { CurrentNotes, type Notes } from "../../../src/observability/RequestFacts.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
@@ -27,19 +25,8 @@ const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, oper
 const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
 const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
 
-interface Options {
-  readonly connections?: number
-  readonly cancels?: boolean
-}
-
-const requestOf = (key: string, within: Duration.Duration) => ({
-  key,
-  within,
-  unavailable: ({ _tag }: Failure) => _tag
-})
-
 /** A store over a database that is up or down, what was seen of it, and its metrics. */
-const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2 }: Options = {}) {
+const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2 } = {}) {
   const isUp = yield* Ref.make(true)
   const failure = yield* Ref.make(unreachable)
   const seen = { statements: 0, probes: 0 }
@@ -59,7 +46,7 @@ const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2
   }).pipe(Effect.provide(logger))
   return {
     ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
-      store.run(requestOf(key, within), statement).pipe(Effect.provide(logger)),
+      store.run({ key, within, unavailable: ({ _tag }) => _tag }, statement).pipe(Effect.provide(logger)),
     failure,
     isUp,
     lines,
@@ -287,16 +274,13 @@ it.effect("keys that wait are served in turn, and one leaves two connections to 
     const { ask } = yield* makeStore({ connections: 4 })
     const served: Array<string> = []
     const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const hold = (key: string, end: Effect.Effect<void>) =>
-      begun(
-        ask(
-          Effect.andThen(
-            Effect.sync(() => served.push(key)),
-            end
-          ),
-          key
-        )
-      )
+    const hold = (key: string, end: Effect.Effect<void>) => {
+      const held = Effect.suspend(() => {
+        served.push(key)
+        return end
+      })
+      return begun(ask(held, key))
+    }
     for (const end of [Deferred.await(first), Effect.never, Effect.never]) yield* hold("a", end)
     for (const end of [Deferred.await(second), Effect.never, Effect.never]) yield* hold("b", end)
     yield* hold("c", Effect.never)
@@ -305,22 +289,5 @@ it.effect("keys that wait are served in turn, and one leaves two connections to 
     yield* Deferred.succeed(second, undefined)
     yield* TestClock.adjust("1 millis")
     assert.deepStrictEqual(served, ["a", "a", "b", "b", "c", "a"])
-  })
-)
-
-const overtaken = new SqlError({ reason: new SerializationError({ cause, operation: "query" }) })
-
-it.effect.each([
-  ["cancels", overtaken, 2],
-  ["closes the connection of", dropped, 2],
-  ["does not accept", unreachable, 1]
-] as const)("a read that a replica %s is tried once more if it has begun", ([, error, tries]) =>
-  Effect.gen(function* () {
-    let tried = 0
-    const read = (ended: number) => Effect.suspend(() => (++tried > ended ? Effect.succeed(tried) : Effect.fail(error)))
-    assert.strictEqual(yield* Effect.flip(retryOvertaken(read(2))), error)
-    assert.strictEqual(tried, tries)
-    tried = 0
-    assert.strictEqual(yield* Effect.orElseSucceed(retryOvertaken(read(1)), () => 1), tries)
   })
 )
