@@ -3,7 +3,6 @@ import { Effect, Layer, Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { resources } from "../api/records/index.ts"
-import { restartChanges } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { grantNeeded, migrate as applyMissing } from "../database/Migrations.ts"
@@ -27,7 +26,7 @@ export const serve = command("serve", Layer.empty, {
 
 // Doing nothing is a success, so that every deployment may run it.
 export const migrate = command("migrate", Operators.asTheyAre, {
-  description: "Apply pending migrations, and restart the order of changes after a restore",
+  description: "Apply pending migrations",
   examples: [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
   flags: {
     json: Output.json,
@@ -46,10 +45,8 @@ export const migrate = command("migrate", Operators.asTheyAre, {
   const needed = yield* grantNeeded(databases[0])
   if (needed !== undefined)
     yield* Output.note(`To grant the roles to logins with this one, run as a superuser: ${needed}`)
-  const { begun, waiting } = yield* restartChanges(databases[0])
-  if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
+  if (json) return yield* Output.record({ applied })
   yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-  if (begun.length + waiting.length > 0) yield* Output.shown(false, { begun_anew: begun, waiting })
 })
 
 export const distribute = command("distribute", Operators.tasks, {

@@ -40,9 +40,7 @@ export interface Pipelined {
 /** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
   message: Schema.String,
-  cause: Schema.optionalKey(Schema.Defect()),
-  /** True if another process has it open. */
-  isInUse: Schema.optionalKey(Schema.Boolean)
+  cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
 /** The database of the records. */

@@ -6,11 +6,9 @@ import type { PgClient } from "@effect/sql-pg"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Loop from "../process/Loop.ts"
 import { step } from "../process/Printed.ts"
-import { textsOf } from "./Columns.ts"
 import * as Database from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
-import { inLongTransaction } from "./SqlFailure.ts"
 
 /** The part of the configuration that names the databases. */
 export interface DatabaseSettings {
@@ -145,19 +143,3 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
       }
     })
   )
-
-/**
- * Starts the order of changes again where that is due, as the service does within a second. Returns the tables whose order
- * started, and those that wait for a writer, or for the end of a restore.
- */
-export const restartChanges = Effect.fn("Databases.restartChanges")(function* (sql: PgClient.PgClient) {
-  const unsettled = textsOf(
-    sql`select table_name as text from change_feed_states() where not is_settled order by table_name`
-  )
-  const due = yield* unsettled
-  if (due.length === 0) return { begun: [], waiting: [] }
-  const begin = inLongTransaction(sql, sql`select change_begin()`)
-  yield* Effect.catchReason(begin, "SqlError", "LockTimeoutError", () => Effect.succeed([]))
-  const waiting = yield* unsettled
-  return { begun: due.filter((name) => !waiting.includes(name)), waiting }
-})

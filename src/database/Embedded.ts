@@ -171,10 +171,9 @@ export const connect = Effect.fn("Embedded.connect")(
       return yield* client(yield* openCluster(folder))
     }
     const pid = yield* Effect.orElseSucceed(fs.readFileString(owner), () => "?")
-    return yield* new EmbeddedDatabaseError({
-      message: `The embedded database in ${folder} is in use by process ${pid.trim()}, such as the running service: it serves one process. Stop that first, or choose another folder with DATA_DIR.`,
-      isInUse: true
-    })
+    return yield* failed(
+      `The embedded database in ${folder} is in use by process ${pid.trim()}, such as the running service: it serves one process. Stop that first, or choose another folder with DATA_DIR.`
+    )
   },
   (effect, dataDir) => {
     const unusableFolder = ({ cause }: { readonly cause?: unknown }) =>

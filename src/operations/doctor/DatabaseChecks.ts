@@ -178,7 +178,7 @@ export const feed = Effect.fnUntraced(function* (sql: Database) {
     restarting.length > 0 &&
       warn(
         `The order of changes of ${names(restarting)} must restart: triggers were disabled, or the table was restored.`,
-        `A running service restarts it within a second, and its readers start again. Or run: ${invocation("migrate")}`
+        "A running service restarts it within a second, and its readers start again."
       )
   )
 })

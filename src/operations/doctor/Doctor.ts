@@ -1,6 +1,4 @@
 /** The doctor: finds what keeps an installation from working, and advises what to do. It changes nothing. */
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { Array, Config, Duration, Effect, Option, Record, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type PspKind, pspGroups } from "../../api/Psp.ts"
@@ -8,7 +6,6 @@ import { textsOf } from "../../database/Columns.ts"
 import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
 import { connect, type PoolOptions as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
-import * as Embedded from "../../database/Embedded.ts"
 import { messageOf } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
@@ -100,27 +97,6 @@ const database = Effect.fnUntraced(function* (
   return found.flat()
 })
 
-const embedded = Effect.fnUntraced(function* ({ dataDir }: Settings) {
-  if (!existsSync(join(dataDir, "made"))) return [ok(`None in DATA_DIR=${dataDir} yet; the first start creates it.`)]
-  return yield* Effect.gen(function* () {
-    const sql = yield* Embedded.connect(dataDir)
-    return [
-      ok("It opens."),
-      ...(yield* Checks.schema(sql, [])),
-      ...(yield* Checks.deletions(sql)),
-      ...(yield* Checks.served(sql))
-    ]
-  }).pipe(
-    Effect.catchTag(["EmbeddedDatabaseError", "SqlError"], (error) => {
-      const isInUse = error._tag === "EmbeddedDatabaseError" && error.isInUse === true
-      return Effect.succeed([
-        isInUse ? warn("It was not examined.", error.message) : fail("It does not open.", Failure.explain(error))
-      ])
-    }),
-    Effect.scoped
-  )
-})
-
 /** The state of the processor by the error of a read of a kind of objects, without any text of the processor. */
 const processorFault = (kind: PspKind, error: PspError): Fact => {
   if (error._tag === "PspFailed" && error.blame === "permission") {
@@ -170,7 +146,8 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
   if (Option.isNone(read)) return findings
   const settings = read.value
   if (Option.isNone(settings.databaseUrl)) {
-    findings.push(...inArea("Embedded database", yield* embedded(settings)))
+    const message = `The service keeps it in DATA_DIR=${settings.dataDir}, and makes it at its first start.`
+    findings.push(...inArea("Embedded database", [ok(message)]))
   } else {
     for (const [variable, used] of usedPools(settings, settings.databaseUrl.value)) {
       findings.push(...inArea(variable, yield* attempt("It", database(settings, variable, used), 30)))

@@ -39,9 +39,9 @@ const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, strin
     ]
   ],
   [
-    "an embedded database that is not made yet",
+    "the folder of an embedded database",
     { DATA_DIR: "memory" },
-    [["ok", "the first start creates it", "Embedded database"]]
+    [["ok", "The service keeps it in DATA_DIR=memory", "Embedded database"]]
   ]
 ]
 

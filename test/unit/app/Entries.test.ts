@@ -40,7 +40,7 @@ it("the modules of the entries export what other packages may import, and nothin
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
     App: "dataApi databases intake intakeServices layer run serve services",
-    Databases: "afterMigration layer namesOf poolsOf restartChanges",
+    Databases: "afterMigration layer namesOf poolsOf",
     DemoData: "demoKeys organizations recordsOf",
     DemoProcessor: "accountOf accounts",
     Migrations:
