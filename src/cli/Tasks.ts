@@ -81,7 +81,7 @@ const show = command("tasks show", Operators.tasks, {
 })
 
 const replay = command("tasks replay", Operators.tasks, {
-  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or at most ${counted(Tasks.mostCounted, "dead task")} of an organization or with a reason`,
+  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or all dead tasks of an organization or with a reason`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks replay --reason invoices_total_check --yes"]
@@ -110,10 +110,10 @@ const replay = command("tasks replay", Operators.tasks, {
   if (Object.values(filter).every(Predicate.isUndefined)) {
     return yield* misused("Use either a task-id, or --organization or --reason.")
   }
-  const count = Math.min(yield* Tasks.countDead(filter), Tasks.mostCounted)
+  const count = yield* Tasks.countDead(filter)
   if (count === 0) return yield* refused("No dead task matches.")
   yield* confirmed(yes, `replay ${counted(count, "dead task")}`)
-  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(filter, Tasks.mostCounted), "task")}`)
+  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(filter), "task")}`)
 })
 
 const cancel = command("tasks cancel", Operators.tasks, {

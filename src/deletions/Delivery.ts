@@ -18,9 +18,8 @@ export interface Delivery {
   /** SHA-256 over the sets of items: the same for the same items, whatever their order or repetition. */
   readonly fingerprint: Uint8Array
   readonly deletions: Deletions
-  /** The number of received items, repeated ones included. */
-  readonly invoicesCount: number
-  readonly invoiceLinesCount: number
+  /** The numbers of received items, repeated ones included. */
+  readonly counts: Pick<Receipt, "invoices_count" | "invoice_lines_count">
 }
 
 const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
@@ -34,9 +33,6 @@ const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
   Array.sortWith(new Map(items.map((item) => [JSON.stringify(item), item])), ([json]) => json, Order.String).map(
     ([, item]) => item
   )
-
-// Stored tasks have fingerprints: the text must stay the JSON of the deletions.
-const fingerprintOf = (deletions: Deletions) => hash("sha256", JSON.stringify(deletions), "buffer")
 
 /** The delivery of a request, which these headers identify. */
 export const deliveryOf = (
@@ -61,10 +57,10 @@ export const deliveryOf = (
     organization,
     idempotencyKey,
     taskId: taskIdOf(organization, idempotencyKey),
-    fingerprint: fingerprintOf(deletions),
+    // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
+    fingerprint: hash("sha256", JSON.stringify(deletions), "buffer"),
     deletions,
-    invoicesCount: invoices.length,
-    invoiceLinesCount: invoice_lines.length
+    counts: { invoices_count: invoices.length, invoice_lines_count: invoice_lines.length }
   }
 }
 
@@ -78,13 +74,9 @@ export const Receipt = Schema.Struct({
 export type Receipt = typeof Receipt.Type
 
 /** The receipt of a delivery that is received now. `delay`: from then to running it. */
-export const receiptOf = (
-  { invoiceLinesCount, invoicesCount }: Pick<Delivery, "invoicesCount" | "invoiceLinesCount">,
-  delay: Duration.Duration
-) =>
+export const receiptOf = ({ counts }: Pick<Delivery, "counts">, delay: Duration.Duration) =>
   Effect.map(DateTime.now, (now): Receipt => ({
     received_at: now,
     scheduled_for: DateTime.addDuration(now, delay),
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount
+    ...counts
   }))

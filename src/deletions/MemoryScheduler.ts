@@ -37,10 +37,15 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
     const known = new Map<string, MemoryTask>()
     let starts = 0
 
-    const change = ({ taskId, token }: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
+    const held = ({ taskId, token }: Claim) => {
+      const task = known.get(taskId)
+      return task?.token === token ? task : undefined
+    }
+
+    const end = (claim: Claim, dueAt: (task: MemoryTask, now: number) => number) =>
       Effect.map(Time.wall, (now) => {
-        const task = known.get(taskId)
-        if (task?.token === token) Object.assign(task, fields(task, now), { token: "" })
+        const task = held(claim)
+        if (task !== undefined) Object.assign(task, { dueAt: dueAt(task, now), token: "" })
       })
 
     return Scheduler.of({
@@ -77,34 +82,29 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
             token: task.token,
             attempt: task.attempts,
             isTakeover,
+            traceParent: null,
             isDead: task.dueAt === Infinity,
-            reason: null
+            lastError: null
           }
         }),
       run: (claim) =>
         Effect.suspend(() => {
-          const task = known.get(claim.taskId)
-          if (task?.token !== claim.token) return Effect.undefined
+          const task = held(claim)
+          if (task === undefined) return Effect.undefined
           task.isLocked = true
-          return Effect.tap(runTask(task.delivery.deletions, claim), () =>
-            change(claim, () => ({ dueAt: Infinity }))
-          ).pipe(
-            Effect.ensuring(
-              Effect.sync(() => {
-                task.isLocked = false
-              })
-            )
+          return Effect.tap(runTask(task.delivery.deletions, claim), () => end(claim, () => Infinity)).pipe(
+            Effect.ensuring(Effect.sync(() => Object.assign(task, { isLocked: false })))
           )
         }),
       fail: (claim, _reason, after) =>
-        change(claim, (task, now) => ({ dueAt: isDead(task) ? Infinity : now + Duration.toMillis(after) })),
+        end(claim, (task, now) => (isDead(task) ? Infinity : now + Duration.toMillis(after))),
       postpone: (claim, after) =>
         Effect.map(Time.wall, (now) => {
           const task = known.get(claim.taskId)
-          if (task === undefined || task.dueAt === Infinity) return
-          if (task.token === claim.token) {
-            Object.assign(task, { attempts: task.attempts - 1, token: "", dueAt: now + Duration.toMillis(after) })
-          } else if (task.attempts > claim.attempt) task.attempts -= 1
+          const isHeld = task?.token === claim.token
+          if (task === undefined || task.dueAt === Infinity || !(isHeld || task.attempts > claim.attempt)) return
+          task.attempts -= 1
+          if (isHeld) Object.assign(task, { token: "", dueAt: now + Duration.toMillis(after) })
         })
     })
   })

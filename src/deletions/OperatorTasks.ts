@@ -2,8 +2,9 @@
  * Tasks as operators see them: one, a list, counts and replays. The command line, the operators' pages, the doctor, the
  * metrics and the scheduler call this.
  */
-import { Array, DateTime, Effect, Number, Option, Schema } from "effect"
+import { Array, DateTime, Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
@@ -111,14 +112,9 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
 /** The id of a task, and its organization where it is known, which finds it faster. */
 export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
-const Items = Schema.optional(Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String))))
+const shown = rowsOf(Schema.Struct({ ...Task.fields, payload: Schema.Json }))
 
-/** The items of a delivery as they are stored. */
-export const Payload = Schema.Struct({ invoices: Items, invoice_lines: Items })
-
-const shown = rowsOf(Schema.Struct({ ...Task.fields, payload: Schema.NullOr(Payload) }))
-
-/** A task with its payload. An id that is no UUID has none. */
+/** A task with its payload: the items of its delivery as they are stored. An id that is no UUID has none. */
 export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
   const sql = yield* TaskDatabase
   const given = Uuid.validate(id) ? id : null
@@ -142,22 +138,19 @@ export const change = Effect.fnUntraced(function* <R>(
   return yield* new NotChanged({ state: task?.state })
 })
 
-/** Makes dead tasks of an organization due at once, with no attempt counted. Their last error stays until they complete. */
-const revive = Effect.fnUntraced(function* (organization: string, ids: ReadonlyArray<string>) {
-  const sql = yield* TaskDatabase
+/** Makes dead tasks due at once, with no attempt counted. Their last error stays until they complete. */
+const revive = Effect.fnUntraced(function* (sql: Database, isChosen: Fragment) {
   return yield* sql`
-    update deletion_tasks t
-    set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
-      claim_token = null
-    where t.organization_id = ${organization} and t.id = any (${ids}::uuid[]) and t.state = 'dead'
-    returning 1`
+    update deletion_tasks t set
+      state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null, claim_token = null
+    where t.state = 'dead' and ${isChosen} returning 1`
 })
 
 /** Makes a dead task due at once, with all its attempts before it. Returns its organization. */
-export const replay = Effect.fn("Tasks.replay")((task: Identity) => change(task, (owner) => revive(owner, [task.id])))
-
-/** Tasks of a state beyond this are not counted, nor replayed at once. */
-export const mostCounted = 10_000
+export const replay = Effect.fn("Tasks.replay")(function* (task: Identity) {
+  const sql = yield* TaskDatabase
+  return yield* change(task, (owner) => revive(sql, sql`t.organization_id = ${owner} and t.id = ${task.id}`))
+})
 
 /** The bounds of dead tasks: their organization, and a part of their last error. */
 export type DeadFilter = Readonly<Record<"organization" | "reason", string | undefined>>
@@ -168,33 +161,24 @@ export const longestReason = 200
 export const boundsText = ({ reason }: DeadFilter) =>
   reason === undefined ? "dead" : `dead, with "${reason}" in the last error`
 
-const deadTasks = rowsOf(Schema.Struct({ organization: Schema.String, id: Schema.String }))
+const isBounded = (sql: Database, { organization, reason = "" }: DeadFilter) =>
+  sql`${ownedBy(sql, organization)} and strpos(coalesce(t.last_error, ''), ${reason}) > 0`
 
-/** The dead tasks of a filter, the first to die first. */
-const dead = Effect.fnUntraced(function* ({ organization, reason }: DeadFilter, limit: number) {
+/** Counts the dead tasks of a filter. */
+export const countDead = Effect.fnUntraced(function* (filter: DeadFilter) {
   const sql = yield* TaskDatabase
-  return yield* deadTasks(sql`
-    select t.organization_id as organization, t.id from deletion_tasks t
-    where t.state = 'dead' and ${ownedBy(sql, organization)}
-      and strpos(coalesce(t.last_error, ''), ${reason ?? ""}) > 0
-    order by t.finished_at, t.organization_id, t.id limit ${sql.literal(`${limit}`)}`)
+  const rows = yield* sql`select from deletion_tasks t where t.state = 'dead' and ${isBounded(sql, filter)}`
+  return rows.length
 })
 
-/** Counts the dead tasks of a filter. A count above `mostCounted` means that there are more. */
-export const countDead = (filter: DeadFilter) => Effect.map(dead(filter, mostCounted + 1), ({ length }) => length)
-
-/** Replays the dead tasks of a filter, at most so many, and returns their number. */
-export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter, most: number) {
-  // An organization may have the name of a property of every object.
-  const byOrganization = Array.groupBy(yield* dead(filter, most), ({ organization }) => `=${organization}`)
-  const replayed = yield* Effect.forEach(Object.values(byOrganization), (some) =>
-    revive(
-      some[0].organization,
-      some.map(({ id }) => id)
-    )
-  )
-  return Number.sumAll(replayed.map(({ length }) => length))
+/** Replays the dead tasks of a filter, and returns their number. */
+export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter) {
+  const sql = yield* TaskDatabase
+  return (yield* revive(sql, isBounded(sql, filter))).length
 })
+
+/** Tasks of a state beyond this are not counted. */
+export const mostCounted = 10_000
 
 /** The open and dead tasks, the first of each. Times are ISO 8601 in UTC. */
 export const TaskCounts = Schema.Struct({
@@ -246,7 +230,7 @@ export const counts = (sql: Database) =>
           select state, due_at from deletion_tasks where state in ('scheduled', 'running') order by due_at ${mostRows}
         ),
         dead as (
-          select from deletion_tasks where state = 'dead' order by finished_at, organization_id, id ${mostRows}
+          select 1 from deletion_tasks where state = 'dead' order by finished_at, organization_id, id ${mostRows}
         )
         select count(*) filter (where state = 'scheduled')::integer as scheduled,
           count(*) filter (where state = 'running')::integer as running,

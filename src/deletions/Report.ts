@@ -62,7 +62,11 @@ export const report = Effect.fnUntraced(function* (
     duration = Duration.zero,
     outcome,
     reason
-  }: { readonly outcome?: Outcome | undefined; readonly reason?: string; readonly duration?: Duration.Duration } = {}
+  }: {
+    readonly outcome?: Outcome | undefined
+    readonly reason?: string | null
+    readonly duration?: Duration.Duration
+  } = {}
 ) {
   const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics

@@ -3,6 +3,7 @@
  * stays a duplicate. A dead task keeps its payload for its replay.
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Loop from "../process/Loop.ts"
@@ -17,12 +18,12 @@ const ids = rowsOf(Marks.TaskId)
  */
 export const empty = Effect.fnUntraced(function* (until: DateTime.Utc, limit: number) {
   const sql = yield* TaskDatabase
-  const request = { key: "the worker", within: Duration.seconds(5), unavailable: SchedulerUnavailable.from }
+  const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
+    sql.run({ key: "the worker", within: Duration.seconds(5), unavailable: SchedulerUnavailable.from }, statements)
   const now = DateTime.formatIso(yield* DateTime.now)
-  const old = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
+  const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
     // A clock that is ahead of the database's does not end the retention early: nothing brings back what is forgotten.
-    sql.run(
-      request,
+    inTime(
       ids(sql`
         select organization_id as organization, id as "taskId" from deletion_tasks
         where state = ${sql.literal(`'${state}'`)} and payload is not null
@@ -30,24 +31,18 @@ export const empty = Effect.fnUntraced(function* (until: DateTime.Utc, limit: nu
         order by finished_at limit ${sql.literal(`${limit}`)}`)
     )
   )
-  for (const task of old.flat()) {
+  for (const task of ended.flat()) {
     const { organization, taskId } = task
     const isFact = sql`organization_id = ${organization} and task_id = ${taskId}::uuid`
-    yield* sql.run(request, Marks.judge(sql, { organization, ids: [taskId] }))
-    yield* sql.run(
-      request,
-      Marks.inMarking(
-        sql,
-        Effect.all([
-          sql`delete from deletions where ${isFact} and (verdict like '%mismatch' or undone_at is not null and not holds)`,
-          sql`update deletions set verdict = 'forgotten' where ${isFact} and verdict = 'not_found'`,
-          Marks.unsettle(sql, task),
-          sql`update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}::uuid`
-        ])
-      )
-    )
+    const forget = Effect.all([
+      sql`delete from deletions where ${isFact} and (verdict like '%mismatch' or undone_at is not null and not holds)`,
+      sql`update deletions set verdict = 'forgotten' where ${isFact} and verdict = 'not_found'`,
+      Marks.unsettle(sql, task),
+      sql`update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}::uuid`
+    ])
+    yield* inTime(Effect.andThen(Marks.judge(sql, { organization, ids: [taskId] }), Marks.inMarking(sql, forget)))
   }
-  return old.flat().length
+  return ended.flat().length
 })
 
 const step = { tasks: 100, pause: Duration.millis(200), idle: Duration.minutes(1) }

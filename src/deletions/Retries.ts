@@ -18,14 +18,12 @@ export const maximumAttempts = 8
 export const sharedAttempts = 4
 
 /**
- * The kind of a failure. `outage`: the connection is lost, or the database is short of something, or stops; `contended`:
- * others hold what the task needs; `permanent`: any other, an unknown one included.
+ * True of a failure that passes by itself: others hold what the task needs, the connection is lost, or the database is short
+ * of something, or stops. All others count, unknown ones included.
  */
-export const failureKind = (error: SqlError): "contended" | "outage" | "permanent" => {
-  if (isContended(error)) return "contended"
+export const isPassing = (error: SqlError) =>
   // 25P03: the server ended a session whose process was paused.
-  return isLost(error) || /^(08|53|57P|25P03)/.test(codeOf(error)) ? "outage" : "permanent"
-}
+  isContended(error) || isLost(error) || /^(08|53|57P|25P03)/.test(codeOf(error))
 
 /** The delay after an attempt that counts: random, from 1 second to a bound that doubles from 5 seconds to 5 minutes. */
 export const backoff = (attempt: number) =>

@@ -13,10 +13,10 @@ import { TaskDatabase } from "../database/Database.ts"
 import { type Failure, reasonOf } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
-import { type Deletions, type Delivery, Receipt, receiptOf } from "./Delivery.ts"
+import { type Delivery, Receipt, receiptOf } from "./Delivery.ts"
 import * as Marks from "./Marks.ts"
 import { TaskId } from "./Marks.ts"
-import { failureKind, maximumAttempts } from "./Retries.ts"
+import { isPassing, maximumAttempts } from "./Retries.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
@@ -43,7 +43,7 @@ const DueTask = Schema.Struct({ ...TaskId.fields, attempts: Schema.Int, earliest
 /** A task that is due, with the number of its attempts. */
 export type Due = Omit<typeof DueTask.Type, "earliest">
 
-/** An attempt at a task. */
+/** An attempt at a task that was started, or that is dead because its workers stopped during its last attempts. */
 const Claim = Schema.Struct({
   ...TaskId.fields,
   idempotencyKey: Schema.String,
@@ -54,16 +54,11 @@ const Claim = Schema.Struct({
   /** True if the worker of the attempt before has stopped. */
   isTakeover: Schema.Boolean,
   /** The `traceparent` of the delivery, where it was sampled. */
-  traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
+  traceParent: Schema.NullOr(Schema.String),
+  isDead: Schema.Boolean,
+  lastError: Schema.NullOr(Schema.String)
 })
 export type Claim = typeof Claim.Type
-
-/** A task that was started, or that is dead because its workers stopped during its last attempts. */
-const Started = Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) })
-export type Started = typeof Started.Type
-
-/** The last error of a task whose workers never reported one. */
-export const stopped = "The worker stopped during the attempt"
 
 const Result = Schema.Union([
   Outcome,
@@ -88,7 +83,7 @@ export class Scheduler extends Context.Service<
     /** Due tasks, in turns of their organizations, with their attempts so far. */
     readonly due: (limit: number) => Answer<ReadonlyArray<Due>>
     /** Starts an attempt, and counts it. Undefined if another worker has the task. */
-    readonly start: (task: TaskId) => Answer<Started | undefined>
+    readonly start: (task: TaskId) => Answer<Claim | undefined>
     /** Runs the task of an attempt. Fails with `TaskFailed` if nothing could be done, and the attempt counts. */
     readonly run: (claim: Claim) => Answer<RunOutcome, TaskFailed>
     /** Ends an attempt that counts: another one follows after a while, or the task is `dead`. */
@@ -115,7 +110,7 @@ const mostRemembered = 100_000
 
 const receipts = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
 const dues = rowsOf(DueTask)
-const starts = rowsOf(Started)
+const starts = rowsOf(Claim)
 const results = rowsOf(Schema.Struct({ result: Schema.NullOr(Result) }))
 
 /**
@@ -136,8 +131,6 @@ const makeFloor = () => {
     }
   }
 }
-
-const payloadText = (deletions: Deletions) => JSON.stringify(deletions)
 
 /** A scheduler over the task database. `delay`: from receiving a delivery to running it. */
 export const makeScheduler = Effect.fnUntraced(function* (
@@ -194,19 +187,17 @@ export const makeScheduler = Effect.fnUntraced(function* (
         const { hasRoom, isKnown } = yield* room(organization)
         const row = sql`
           ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
-          ${payloadText(delivery.deletions)}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
+          ${sql.json(delivery.deletions)}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
           ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}`
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
-        const inserted = !hasRoom
-          ? []
-          : yield* sql`
+        const insert = sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload, is_known,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (${row})
           on conflict (organization_id, id) do nothing returning 1`
-        if (inserted.length > 0) return { status: "scheduled", receipt }
+        if (hasRoom && (yield* insert).length > 0) return { status: "scheduled", receipt }
         // The commit of the first may have been given up while it waited for a synchronous standby: then only this server has
         // its task. The message makes this statement write, so that its commit waits for the standby as well.
         const [first] = yield* receipts(sql`
@@ -248,11 +239,11 @@ export const makeScheduler = Effect.fnUntraced(function* (
           due_at = case when is_dead then null else ${at(DateTime.addDuration(now, grace))} end,
           claim_token = ${randomUUID()}::uuid, started_at = coalesce(started_at, ${at(now)}),
           finished_at = case when is_dead then ${at(now)} end,
-          last_error = case when is_dead then coalesce(last_error, ${stopped}) else last_error end
+          last_error = case when is_dead then coalesce(last_error, 'The worker stopped during the attempt') else last_error end
         from task where t.organization_id = ${task.organization} and t.id = task.id
         returning t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
           t.scheduled_for as "scheduledFor", t.claim_token as token, t.attempts as attempt, task.is_takeover as "isTakeover",
-          t.trace_parent as "traceParent", task.is_dead as "isDead", t.last_error as reason`)
+          t.trace_parent as "traceParent", task.is_dead as "isDead", t.last_error as "lastError"`)
       return started
     }, asWorker),
 
@@ -261,9 +252,9 @@ export const makeScheduler = Effect.fnUntraced(function* (
         runTask(claim).pipe(
           Effect.catch((error): Effect.Effect<RunOutcome, TaskFailed> => {
             const reason = reasonOf(error)
-            return failureKind(error) === "permanent"
-              ? Effect.fail(new TaskFailed({ message: reason }))
-              : Effect.succeed({ postponed: reason })
+            return isPassing(error)
+              ? Effect.succeed({ postponed: reason })
+              : Effect.fail(new TaskFailed({ message: reason }))
           }),
           Effect.timeoutOrElse({
             duration: longest.run,

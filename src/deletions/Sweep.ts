@@ -6,6 +6,7 @@
  */
 import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { NIL } from "uuid"
 import { rowsOf, textsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
@@ -17,16 +18,17 @@ import { SchedulerUnavailable } from "./Scheduler.ts"
 
 /** The tasks that were noted between two snapshots, and the transactions that may have missed their facts. */
 interface Batch {
-  /** Undefined: from the beginning. */
-  readonly since: string | undefined
+  readonly since: string
   readonly until: string
   readonly awaited: ReadonlySet<string>
   /** True if rows were left at the last look: others hold or refuse them. */
   readonly isLeft: boolean
 }
 
-const Note = Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String })
-const notes = rowsOf(Note)
+/** The snapshot that shows no transaction. */
+const beginning = "1:1:"
+
+const notes = rowsOf(Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String }))
 
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
@@ -51,11 +53,11 @@ const joined = (batches: ReadonlyArray<Batch>) =>
 /** The batches of a sweep, the snapshot up to which it has read, and the transactions that were open. */
 interface State {
   readonly batches: ReadonlyArray<Batch>
-  readonly read: string | undefined
+  readonly read: string
   readonly open: ReadonlySet<string>
 }
 
-const idle: State = { batches: [], read: undefined, open: new Set() }
+const idle: State = { batches: [], read: beginning, open: new Set() }
 
 /** Sweeps step by step. */
 export const make = Effect.gen(function* () {
@@ -84,22 +86,16 @@ export const make = Effect.gen(function* () {
   })
 
   const isIn = ({ since, until }: Batch) => sql`
-    pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot) and ${
-      since === undefined
-        ? sql`true`
-        : sql`n.written_by >= pg_snapshot_xmin(${since}::pg_snapshot)
-            and not pg_visible_in_snapshot(n.written_by, ${since}::pg_snapshot)`
-    }`
+    n.written_by >= pg_snapshot_xmin(${since}::pg_snapshot) and not pg_visible_in_snapshot(n.written_by, ${since}::pg_snapshot)
+    and pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot)`
 
-  const page = (batch: Batch, after: typeof Note.Type | undefined) =>
+  /** The first notes of a batch after one of them. */
+  const page = (batch: Batch, [after]: Effect.Success<ReturnType<typeof notes>> = []) =>
     notes(sql`
       select n.organization_id as organization, n.task_id as "taskId", n.id, n.written_by::text as "writtenBy"
       from deletions_unsettled n
-      where ${isIn(batch)} and ${
-        after === undefined
-          ? sql`true`
-          : sql`(n.written_by, n.organization_id, n.id) > (${after.writtenBy}::xid8, ${after.organization}, ${after.id}::uuid)`
-      }
+      where ${isIn(batch)} and (n.written_by, n.organization_id, n.id)
+        > (${after?.writtenBy ?? "0"}::xid8, ${after?.organization ?? ""}, ${after?.id ?? NIL}::uuid)
       order by n.written_by, n.organization_id, n.id limit ${sql.literal(`${mostNotes}`)}`)
 
   /** The tasks of an organization that have work left. */
@@ -126,7 +122,7 @@ export const make = Effect.gen(function* () {
 
   /** Applies the facts of a batch. Returns the tasks that have rows left; undefined if it has no tasks. */
   const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
-    let some = yield* inTime(page(batch, undefined))
+    let some = yield* inTime(page(batch))
     if (some.length === 0) return undefined
     const left: Array<string> = []
     while (some.length > 0) {
@@ -134,7 +130,7 @@ export const make = Effect.gen(function* () {
         const ids = Array.dedupe(own.map(({ taskId }) => taskId))
         left.push(...(yield* applyOwn({ organization: own[0].organization, ids })))
       }
-      some = yield* inTime(page(batch, some.at(-1)))
+      some = yield* inTime(page(batch, some.slice(-1)))
     }
     return left
   })
@@ -182,7 +178,7 @@ export const make = Effect.gen(function* () {
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
     // What another process has numbered may be seen later than its number.
-    const since = batches.length === 0 ? undefined : read
+    const since = batches.length === 0 ? beginning : read
     const all = [...batches, { since, until, awaited: open, isLeft: true }]
     const settled = yield* Effect.forEach(all, (batch) => settle(batch, open, prepared))
     yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })

@@ -4,7 +4,7 @@ import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../process/Loop.ts"
 import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
-import { type Claim, type Due, Scheduler, stopped, TaskFailed } from "./Scheduler.ts"
+import { type Claim, type Due, Scheduler, TaskFailed } from "./Scheduler.ts"
 
 /** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
 const look = { tasks: 256, lasts: 500_000_000n }
@@ -107,7 +107,7 @@ export const run = Effect.fnUntraced(function* (slots: number) {
   const attempt = Effect.fnUntraced(function* (task: Due) {
     const started = yield* scheduler.start(task)
     if (started === undefined) return false
-    yield* started.isDead ? Report.report(started, "dead", { reason: started.reason ?? stopped }) : runClaim(started)
+    yield* started.isDead ? Report.report(started, "dead", { reason: started.lastError }) : runClaim(started)
     return true
   })
 

@@ -19,7 +19,7 @@ const deliveryTo = (slug: string) =>
 const deletedAt = DateTime.makeUnsafe("2026-01-09T22:00:00.000Z")
 
 export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
-  const { idempotencyKey, invoiceLinesCount, invoicesCount, organization, taskId } = deliveryTo(slug)
+  const { counts, idempotencyKey, organization, taskId } = deliveryTo(slug)
   return {
     organization_id: organization,
     task_id: taskId,
@@ -30,8 +30,7 @@ export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
     started_at: deletedAt,
     finished_at: deletedAt,
     attempts: 1,
-    invoices_count: invoicesCount,
-    invoice_lines_count: invoiceLinesCount,
+    ...counts,
     outcome: Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 3 }),
     remembered: 0
   }

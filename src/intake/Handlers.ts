@@ -64,7 +64,7 @@ const read = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders) {
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
-type Sent = Pick<Delivery, "idempotencyKey" | "taskId" | "invoicesCount" | "invoiceLinesCount">
+type Sent = Pick<Delivery, "idempotencyKey" | "taskId" | "counts">
 
 const encode = HttpServerResponse.schemaJson(Intake.DeliveryReceipt)
 

@@ -281,41 +281,6 @@ begin
     and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
 end $function$;
 
--- Stores the items of a task as facts, each with its verdict. In a later attempt, those that failed are tried again.
-create function remember_deletions(organization text, task uuid, at timestamptz) returns void
-language plpgsql as $function$
-begin
-  if exists (select from home.deletions d where d.organization_id = organization and d.task_id = task) then
-    update home.deletions d set verdict = 'deleted'
-    where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
-    return;
-  end if;
-  insert into home.deletions (
-    organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
-  )
-  with task as materialized (
-    select t.payload from home.deletion_tasks t where t.organization_id = organization and t.id = task
-  ),
-  items as (
-    select kind, item, case when kind = 'line' then line else invoice end as id, clinic_id, client_id,
-      case when kind = 'line' then invoice end as invoice_id
-    from task cross join lateral (values ('invoice', payload -> 'invoices'), ('line', payload -> 'invoice_lines')) l (kind, list)
-    cross join lateral rows from (
-      jsonb_to_recordset(list) as (invoice_line_id text, invoice_id text, clinic_id text, client_id text)
-    ) with ordinality n (line, invoice, clinic_id, client_id, item)
-  )
-  select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce((
-      select home.deletion_verdict(null, n.clinic_id, n.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id)
-      from home.invoices t where t.organization_id = organization and t.id = n.id and n.kind = 'invoice'
-    ), (
-      select home.deletion_verdict(n.invoice_id, n.clinic_id, null, t.invoice, array[t.clinic], null)
-      from home.invoice_lines t where t.organization_id = organization and t.id = n.id and n.kind = 'line'
-    ), 'not_found'),
-    exists (select from home.organizations o where o.organization_id = organization)
-  from items n;
-  insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
-end $function$;
-
 -- The end of an attempt by the rows that were locked and refused: its task is completed, or it says why not. Null if another
 -- attempt has the task. What was not found is forgotten where more than `most` are remembered: of the organization, or of all
 -- unknown ones.
@@ -380,7 +345,36 @@ begin
   perform from home.deletion_tasks t
   where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
   if not found then return null; end if;
-  perform home.remember_deletions(organization, task, at);
+  -- The items are stored as facts, each with its verdict. In a later attempt, those that failed are tried again.
+  if exists (select from home.deletions d where d.organization_id = organization and d.task_id = task) then
+    update home.deletions d set verdict = 'deleted'
+    where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
+  else
+    insert into home.deletions (
+      organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
+    )
+    with task as materialized (
+      select t.payload from home.deletion_tasks t where t.organization_id = organization and t.id = task
+    ),
+    items as (
+      select kind, item, case when kind = 'line' then line else invoice end as id, clinic_id, client_id,
+        case when kind = 'line' then invoice end as invoice_id
+      from task cross join lateral (values ('invoice', payload -> 'invoices'), ('line', payload -> 'invoice_lines')) l (kind, list)
+      cross join lateral rows from (
+        jsonb_to_recordset(list) as (invoice_line_id text, invoice_id text, clinic_id text, client_id text)
+      ) with ordinality n (line, invoice, clinic_id, client_id, item)
+    )
+    select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce((
+        select home.deletion_verdict(null, n.clinic_id, n.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id)
+        from home.invoices t where t.organization_id = organization and t.id = n.id and n.kind = 'invoice'
+      ), (
+        select home.deletion_verdict(n.invoice_id, n.clinic_id, null, t.invoice, array[t.clinic], null)
+        from home.invoice_lines t where t.organization_id = organization and t.id = n.id and n.kind = 'line'
+      ), 'not_found'),
+      exists (select from home.organizations o where o.organization_id = organization)
+    from items n;
+    insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
+  end if;
   foreach name in array array['invoices', 'invoice_lines'] loop
     -- Those that were deleted before, too: they keep their time, and are changed.
     select array_agg(distinct coalesce(r.line, r.invoice)) as ids, max(r.deleted_at) as deleted_at
