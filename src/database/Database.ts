@@ -200,14 +200,18 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   })
 })
 
+/** The databases by clients. */
+export const layerWith = (clients: Readonly<Record<"records" | "changes" | "credentials" | "tasks", Database>>) =>
+  Layer.mergeAll(
+    Layer.succeed(RecordDatabase, clients.records),
+    Layer.succeed(ChangeDatabase, clients.changes),
+    Layer.succeed(CredentialDatabase, clients.credentials),
+    Layer.succeed(TaskDatabase, clients.tasks)
+  )
+
 /** All databases on the one client that there is. */
 export const layerShared = (client: Database) =>
-  Layer.mergeAll(
-    Layer.succeed(RecordDatabase, client),
-    Layer.succeed(ChangeDatabase, client),
-    Layer.succeed(CredentialDatabase, client),
-    Layer.succeed(TaskDatabase, client)
-  )
+  layerWith({ records: client, changes: client, credentials: client, tasks: client })
 
 /** True if two clients have the same URL, or none. Different URLs may still name the same database. */
 export const isSameDatabase = (one: Database, another: Database): boolean => Equal.equals(one.url, another.url)

@@ -1,5 +1,5 @@
 /** The databases that the configuration names. */
-import { type Context, type Duration, Effect, Layer, Option, type Redacted } from "effect"
+import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
@@ -31,24 +31,15 @@ export interface LayerOptions {
   readonly connectTimeout?: Duration.Input
 }
 
-const embedded = (settings: DatabaseSettings, { fill }: LayerOptions) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const sql = yield* Embedded.connect(settings.dataDir)
-      const isMigrating = Option.getOrElse(settings.migrate, () => true)
-      if (isMigrating) yield* step("2 of 3: the tables", migrate(sql), (applied) => applied.length > 0)
-      if (yield* isMigrated(sql)) yield* step("3 of 3: the demo data", fill(sql), (isFilled) => isFilled)
-      return Database.layerShared(sql)
-    })
-  ).pipe(Layer.provide(Reactivity.layer))
+const embedded = Effect.fnUntraced(function* (settings: DatabaseSettings, { fill }: LayerOptions) {
+  const sql = yield* Embedded.connect(settings.dataDir)
+  const isMigrating = Option.getOrElse(settings.migrate, () => true)
+  if (isMigrating) yield* step("2 of 3: the tables", migrate(sql), (applied) => applied.length > 0)
+  if (yield* isMigrated(sql)) yield* step("3 of 3: the demo data", fill(sql), (isFilled) => isFilled)
+  return Database.layerShared(sql)
+})
 
 const needsKeys = ({ roles }: DatabaseSettings) => roles.includes("data-api")
-
-const migrating = Effect.fnUntraced(function* (settings: DatabaseSettings) {
-  // The database of the records may be a replica, which gets the migrations from this one.
-  yield* migrate(yield* Database.TaskDatabase)
-  if (needsKeys(settings)) yield* migrate(yield* Database.CredentialDatabase)
-})
 
 /** The names of the databases that are migrated, to begin a sentence with. */
 export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
@@ -94,37 +85,33 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
   }
 }
 
-/** A pool of its own, or that of the tasks: without the data API, only operators look at records and keys. */
-const poolOr = <I>(database: Context.Key<I, Database.Database>, pool: Database.PoolOptions | false) =>
-  Layer.effect(
-    database,
-    Effect.gen(function* () {
-      return pool === false ? yield* Database.TaskDatabase : yield* Database.connect(pool)
-    })
-  )
+const pooled = Effect.fnUntraced(function* (
+  settings: DatabaseSettings,
+  url: Redacted.Redacted,
+  { connectTimeout }: LayerOptions
+) {
+  const pools = poolsOf(settings, url, connectTimeout)
+  const isApi = needsKeys(settings)
+  const tasks = yield* Database.connect(pools.tasks)
+  // Without the data API, only operators look at records and keys.
+  const records = isApi ? yield* Database.connect(pools.records) : tasks
+  const changes = isApi && Option.isSome(settings.readDatabaseUrl) ? yield* Database.connect(pools.changes) : records
+  const hasKeys = isApi || Option.isSome(settings.credentialsDatabaseUrl)
+  const credentials = hasKeys ? yield* Database.connect(pools.credentials) : tasks
+  if (Option.getOrElse(settings.migrate, () => false)) {
+    // The database of the records may be a replica, which gets the migrations from this one.
+    yield* migrate(tasks)
+    if (isApi) yield* migrate(credentials)
+  }
+  return Database.layerWith({ records, changes, credentials, tasks })
+})
 
 /** The databases of the configuration, or the embedded one. */
 export const layer = (settings: DatabaseSettings, options: LayerOptions) =>
   Option.match(settings.databaseUrl, {
-    onNone: () => embedded(settings, options),
-    onSome: (url) => {
-      const pools = poolsOf(settings, url, options.connectTimeout)
-      const hasKeys = needsKeys(settings) || Option.isSome(settings.credentialsDatabaseUrl)
-      const hasReplica = needsKeys(settings) && Option.isSome(settings.readDatabaseUrl)
-      const changes = Effect.gen(function* () {
-        return hasReplica ? yield* Database.connect(pools.changes) : yield* Database.RecordDatabase
-      })
-      const databases = Layer.effect(Database.ChangeDatabase, changes).pipe(
-        Layer.provideMerge(poolOr(Database.RecordDatabase, needsKeys(settings) && pools.records)),
-        Layer.provideMerge(poolOr(Database.CredentialDatabase, hasKeys && pools.credentials)),
-        Layer.provideMerge(Layer.effect(Database.TaskDatabase, Database.connect(pools.tasks)))
-      )
-      const migrated = Option.getOrElse(settings.migrate, () => false)
-        ? Layer.effectDiscard(migrating(settings))
-        : Layer.empty
-      return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))
-    }
-  })
+    onNone: () => Layer.unwrap(embedded(settings, options)),
+    onSome: (url) => Layer.unwrap(pooled(settings, url, options))
+  }).pipe(Layer.provide(Reactivity.layer))
 
 /**
  * Builds a layer once the task database is migrated, without delaying anything else. Warns once about each database that

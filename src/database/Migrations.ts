@@ -13,24 +13,23 @@ import { rowsOf, textsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import { inLongTransaction, isUndefined } from "./SqlFailure.ts"
 
-// On these the text of a statement depends, or its effect. A login or a database may have them otherwise.
-const plain = [
-  "('DateStyle', 'ISO')",
-  "('TimeZone', 'UTC')",
-  "('quote_all_identifiers', 'off')",
-  "('standard_conforming_strings', 'on')",
-  "('plpgsql.extra_errors', 'none')",
-  "('session_replication_role', 'origin')"
-]
+/**
+ * Settings of a migration's transaction, which a login, a database or a pooler may have otherwise: the text of a statement
+ * depends on them, or its effect. A process that is paused holds its locks for seconds.
+ */
+const settings = {
+  DateStyle: "ISO",
+  TimeZone: "UTC",
+  quote_all_identifiers: "off",
+  standard_conforming_strings: "on",
+  "plpgsql.extra_errors": "none",
+  session_replication_role: "origin",
+  idle_in_transaction_session_timeout: "5s"
+}
 
 /** Runs a text of SQL statements, one after the other. A prepared statement holds only one, and `do` runs them all. */
 export const script = (text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.asVoid(
-      sql.unsafe(`do $do$ begin perform set_config(name, value, true) from (values ${plain.join(", ")}) own (name, value)
-        where current_setting(name, true) is distinct from value; execute $script$${text}$script$; end $do$`)
-    )
-  )
+  SqlClient.SqlClient.use((sql) => sql.unsafe(`do $do$ begin execute $script$${text}$script$; end $do$`))
 
 const defaultPrefix = "practice_data"
 
@@ -52,7 +51,7 @@ export const scriptOf = Effect.fnUntraced(function* (file: URL) {
 })
 
 /** Migrations by their names. */
-export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>>>
+export type Migrations = Readonly<Record<string, Effect.Effect<unknown, SqlError, SqlClient.SqlClient>>>
 
 export const all: Migrations = Object.fromEntries(
   ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [
@@ -114,8 +113,11 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
   inLongTransaction(
     sql,
     Effect.gen(function* () {
-      // As the sessions of a pool, which a pooler may keep from them: a process that is paused holds its locks for seconds.
-      yield* sql`select set_config('idle_in_transaction_session_timeout', '5s', true), pg_advisory_xact_lock(${lock})`
+      // To set one may need a privilege.
+      yield* sql`
+        select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)
+        where current_setting(key, true) is distinct from value`
+      yield* sql`select pg_advisory_xact_lock(${lock})`
       yield* script(`
         create table if not exists migrations (
           name text collate "C" primary key,

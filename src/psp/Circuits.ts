@@ -83,13 +83,11 @@ export const makeBreaker = () => {
   }
 }
 
+/** The one key of the circuit of the PSP. */
+const pspKey = "psp"
+
 /** The outcome of a call, and its results for the circuits of the PSP, of the account, and of the kind. */
-type Verdict = readonly [
-  outcome: (typeof processorOutcomes)[number] | undefined,
-  psp: Result,
-  account: Result,
-  kind?: Result
-]
+type Verdict = readonly [outcome: (typeof processorOutcomes)[number] | undefined, ...results: ReadonlyArray<Result>]
 
 const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"], Verdict>> = {
   CursorUnknown: ["cursor_unknown", "works", "works"],
@@ -100,19 +98,16 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   permission: ["account_failed", "works", "works", "fails"],
   unauthorized: ["account_failed", "mayFailOnce", "fails"],
   unclear: ["unavailable", "mayFail", "fails"],
-  psp: ["unavailable", "fails", undefined]
+  psp: ["unavailable", "fails"]
 }
-
-const failureIn = (exit: Exit.Exit<unknown, PspError>) => Option.getOrUndefined(Exit.findErrorOption(exit))
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return ["success", "works", "works", "works"]
   if (Cause.hasInterruptsOnly(exit.cause)) {
     return ["interrupted", took < silentAfter ? undefined : "mayFailOnce", took < hangAfter ? undefined : "fails"]
   }
-  const error = failureIn(exit)
-  if (error === undefined) return [undefined, undefined, undefined]
-  return verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
+  const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+  return error === undefined ? [undefined] : verdicts[error._tag === "PspFailed" ? error.blame : error._tag]
 }
 
 export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
@@ -122,19 +117,6 @@ export const annotations = (error: PspError | undefined) => ({
   cause: error === undefined ? "no answer in time" : "reason" in error ? error.reason : error._tag,
   ...(error !== undefined && "request" in error && error.request !== undefined && { processor_request: error.request })
 })
-
-const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unknown, PspError>) =>
-  change === "closed"
-    ? Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
-    : Effect.annotateLogs(
-        Effect.logWarning(`Circuit breaker open: ${name} failed ${failures} times in a row`),
-        annotations(failureIn(exit))
-      )
-
-/** The one key of the circuit of the PSP. */
-const pspKey = "psp"
-
-const kindKey = ({ account, kind }: Owner) => `${account} ${kind}`
 
 /** Circuits, all of them closed, with their metrics in the current registry. */
 export const make = Effect.map(Series.current, (series) => {
@@ -147,44 +129,54 @@ export const make = Effect.map(Series.current, (series) => {
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
 
+  /** The circuits of a call, in the order of a verdict. */
+  const circuitsOf = ({ account, kind }: Owner) => [
+    { breaker: psp, key: pspKey, name: "the payment processor" },
+    { breaker: accounts, key: account, name: "the payment processor account of a clinic" },
+    { breaker: accounts, key: `${account} ${kind}`, name: `the payment processor for ${kind} of a clinic` }
+  ]
+
   const millisUntilNext = (owner: Owner, time: number) =>
-    Math.max(
-      psp.untilNext(pspKey, time),
-      accounts.untilNext(owner.account, time),
-      accounts.untilNext(kindKey(owner), time)
-    )
+    Math.max(...circuitsOf(owner).map(({ breaker, key }) => breaker.untilNext(key, time)))
 
   return {
     isUp: Effect.sync(() => !psp.isOpen(pspKey)),
     /** True if calls for a kind of objects of an account are being refused, by any of the circuits. */
-    isOpen: (owner: Owner) => psp.isOpen(pspKey) || accounts.isOpen(owner.account) || accounts.isOpen(kindKey(owner)),
+    isOpen: (owner: Owner) => circuitsOf(owner).some(({ breaker, key }) => breaker.isOpen(key)),
     untilNext: (owner: Owner) => Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(owner, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
       Effect.gen(function* () {
         const started = yield* Time.monotonic
         if (millisUntilNext(owner, started) > 0) return yield* new CircuitOpen()
-        const settlePsp = psp.admit(pspKey, owner, started)
-        const settleAccount = accounts.admit(owner.account, owner, started)
-        const settleKind = accounts.admit(kindKey(owner), owner, started)
-        const settle = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
+        const admitted = circuitsOf(owner).map(({ breaker, key, name }) => ({
+          breaker,
+          name,
+          settle: breaker.admit(key, owner, started)
+        }))
+        const settleAll = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
           const ended = yield* Time.monotonic
-          const [outcome, pspResult, accountResult, kindResult] = verdictOf(exit, ended - started)
+          const [outcome, ...results] = verdictOf(exit, ended - started)
           if (outcome !== undefined) {
             counters.get(outcome)?.add()
             durations.observe((ended - started) / 1000)
           }
-          const ofPsp = settlePsp(pspResult, ended)
-          if (ofPsp === "opened") outages.add()
-          if (ofPsp !== undefined) yield* logLine(ofPsp, "the payment processor", exit)
-          const ofAccount = settleAccount(accountResult, ended)
-          if (ofAccount !== undefined)
-            yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
-          const ofKind = settleKind(kindResult, ended)
-          if (ofKind !== undefined)
-            yield* limit(logLine(ofKind, `the payment processor for ${owner.kind} of a clinic`, exit))
+          const failure = annotations(Option.getOrUndefined(Exit.findErrorOption(exit)))
+          for (const [index, { breaker, name, settle }] of admitted.entries()) {
+            const change = settle(results[index], ended)
+            if (change === undefined) continue
+            if (breaker === psp && change === "opened") outages.add()
+            const line =
+              change === "closed"
+                ? Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
+                : Effect.annotateLogs(
+                    Effect.logWarning(`Circuit breaker open: ${name} failed ${failures} times in a row`),
+                    failure
+                  )
+            yield* breaker === psp ? line : limit(line)
+          }
         })
-        return yield* Effect.onExit(call, settle)
+        return yield* Effect.onExit(call, settleAll)
       }),
     /** Shows the state of the circuits in the metrics until the scope closes. */
     watch: Effect.all([

@@ -71,22 +71,7 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
     })
 
     const down = Effect.fnUntraced(function* (owner: Circuits.Owner, retryAfter = Duration.zero) {
-      const untilNext = yield* circuits.untilNext(owner)
-      return yield* Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter))
-    })
-
-    /** Lists a page, once more where the PSP asks to come back shortly. */
-    const list = Effect.fnUntraced(function* (owner: Circuits.Owner, page: PageRequest) {
-      const once = circuits.guard(owner, client.list(owner.kind, owner.account, page))
-      return yield* Effect.catchTag(
-        once,
-        "RateLimited",
-        Effect.fnUntraced(function* (error) {
-          if (Duration.isGreaterThan(error.retryAfter, longestRetryDelay)) return yield* error
-          yield* Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(yield* Random.nextBetween(0, 250))))
-          return yield* Effect.annotateSpans(once, "http.request.resend_count", 1)
-        })
-      )
+      return yield* Errors.ProcessorDown.retryAfter(Duration.max(yield* circuits.untilNext(owner), retryAfter))
     })
 
     const refuse = Effect.fnUntraced(function* (owner: Circuits.Owner, failure: PspFailed | RateLimited) {
@@ -96,8 +81,15 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
       return yield* down(owner, failure.retryAfter)
     })
 
-    const call = (owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
-      list(owner, page).pipe(
+    /** Lists a page, once more where the PSP asks to come back shortly. */
+    const call = (owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) => {
+      const once = circuits.guard(owner, client.list(owner.kind, owner.account, page))
+      const retry = Effect.fnUntraced(function* (error: RateLimited) {
+        if (Duration.isGreaterThan(error.retryAfter, longestRetryDelay)) return yield* error
+        yield* Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(yield* Random.nextBetween(0, 250))))
+        return yield* Effect.annotateSpans(once, "http.request.resend_count", 1)
+      })
+      return Effect.catchTag(once, "RateLimited", retry).pipe(
         Effect.timeoutOrElse({
           duration,
           orElse: () => Effect.fail(new PspFailed({ blame: "account", reason: "no answer in time" }))
@@ -110,6 +102,7 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
           CircuitOpen: () => down(owner)
         })
       )
+    }
 
     return {
       /** `down` while the circuit breaker of the PSP is open. */
