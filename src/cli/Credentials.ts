@@ -9,12 +9,12 @@ import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { command, refused } from "./Usage.ts"
 
-const listOrganizations = command("organizations list", Layer.merge(Operators.tasks, Operators.keys), {
-  description: "List organizations by id, with their numbers of valid API keys and signing secrets",
+const listOrganizations = command("organizations list", Operators.tasks, {
+  description: "List organizations by id",
   examples: [["practice-data organizations list"], ["practice-data organizations list --limit 1000 --json"]],
   flags: { limit: Output.limit("organizations"), json: Output.json }
 })(function* ({ json, limit }) {
-  yield* Output.rows(json, yield* Commands.listOrganizations(limit), ["id", "name", "created_at", "keys", "secrets"])
+  yield* Output.rows(json, yield* Commands.listOrganizations(limit), ["id", "name", "created_at"])
 })
 
 const createOrganization = command("organizations create", Operators.tasks, {

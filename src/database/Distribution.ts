@@ -77,9 +77,6 @@ export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<st
 /** The tables that each server has a copy of: keys are looked up before the organization is known. */
 export const references: ReadonlyArray<string> = ["api_keys", "migrations"]
 
-/** The tables that stay on this server: those of the order of changes, which a distributed database lacks. */
-export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "change_times", "removals"]
-
 /** The table that the others are kept with. */
 const anchor = "organizations"
 

@@ -115,7 +115,7 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
     Effect.gen(function* () {
       // To set one may need a privilege.
       yield* sql`
-        select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)
+        select set_config(key, value, true) from jsonb_each_text(${sql.json(settings)}::jsonb)
         where current_setting(key, true) is distinct from value`
       yield* sql`select pg_advisory_xact_lock(${lock})`
       yield* script(`

@@ -157,23 +157,12 @@ const Organization = Schema.Struct({
   created_at: Schema.String
 })
 
-const Count = Schema.Struct({ id: Schema.String, count: Schema.Int })
-
-/** Lists organizations by their id, with the numbers of their valid keys and secrets. */
+/** Lists organizations by their id. */
 export const listOrganizations = Effect.fn("Commands.listOrganizations")(function* (limit: number) {
-  const [sql, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
-  const rows = yield* rowsOf(Organization)(
+  const sql = yield* TaskDatabase
+  return yield* rowsOf(Organization)(
     sql`
       select id, left(name, 400) as name, ${sql.literal(isoTime("created_at"))} from organizations
       order by organization_id limit ${sql.literal(String(limit))}`.unprepared
   )
-  const ids = rows.map(({ id }) => id)
-  const valid = Effect.fnUntraced(function* (database: Database, table: "api_keys" | "intake_secrets") {
-    const counts = yield* rowsOf(Count)(database`
-      select organization_id as id, count(*)::integer as count from ${database(table)}
-      where organization_id = any (${ids}::text[]) and revoked_at is null group by organization_id`)
-    return new Map(counts.map(({ count, id }) => [id, count]))
-  })
-  const [keys, secrets] = [yield* valid(credentials, "api_keys"), yield* valid(sql, "intake_secrets")]
-  return rows.map((each) => ({ ...each, keys: keys.get(each.id) ?? 0, secrets: secrets.get(each.id) ?? 0 }))
 })

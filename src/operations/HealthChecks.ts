@@ -7,7 +7,7 @@ import { type Health, OperationsApi } from "../api/HealthApi.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { missing } from "../database/Migrations.ts"
-import { describe, type Failure } from "../database/SqlFailure.ts"
+import { describe } from "../database/SqlFailure.ts"
 import type { StatementRequest } from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
@@ -84,44 +84,37 @@ const processorStates: Readonly<Record<Effect.Success<PspReads["Service"]["state
   none: { ...pass, output: "None" }
 }
 
-/**
- * The readiness for roles: each database that they need is migrated, and its login may do what they do. A database that is
- * down keeps the state that it had. The errors of the request are the failures of the database.
- */
-const makeReadiness = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, checking: StatementRequest<Failure>) {
+/** True if a database is migrated, and its login may do what statements need. */
+const isUsable = Effect.fnUntraced(function* (
+  sql: Database,
+  needed: ReadonlyArray<{ readonly need: Parameters<typeof lacking>[1] }>
+) {
+  if ((yield* missing(sql)).names.length > 0) return false
+  return (yield* lacking(sql, ...needed.map(({ need }) => need))).length === 0
+})
+
+/** The readiness for roles: each database that they need is usable. One that is down keeps the state that it had. */
+const makeReadiness = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>) {
   const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
   const needed = roles.flatMap((role) =>
     role === "data-api"
       ? [
-          { sql: records, need: needs.records, isOptional: false },
-          { sql: credentials, need: needs.credentials, isOptional: false },
-          // Without the tasks, records are read all the same.
-          { sql: tasks, need: needs.tasks, isOptional: true }
+          { sql: records, need: needs.records },
+          { sql: credentials, need: needs.credentials },
+          { sql: tasks, need: needs.tasks }
         ]
-      : [{ sql: tasks, need: needs[role], isOptional: false }]
+      : [{ sql: tasks, need: needs[role] }]
   )
-  const states = Array.from(
-    Map.groupBy(needed, ({ sql }) => sql),
-    ([sql, same]) => ({
-      sql,
-      isUsable: Effect.gen(function* () {
-        const { names } = yield* missing(sql)
-        return names.length === 0 && (yield* lacking(sql, ...same.map(({ need }) => need))).length === 0
-      }),
-      isReady: same.every(({ isOptional }) => isOptional)
-    })
-  )
-  const isReady = () => states.every((state) => state.isReady)
-  const checkAll = Effect.forEach(
-    states,
-    (state) =>
-      Effect.match(state.sql.run(checking, state.isUsable), {
-        onFailure: ({ _tag }) => {
-          if (_tag === "Refused") state.isReady = false
-        },
-        onSuccess: (answer) => {
-          state.isReady = answer
-        }
+  const databases = Map.groupBy(needed, ({ sql }) => sql)
+  // Without the tasks, records are read all the same.
+  const states = new Map(Array.from(databases, ([sql, same]) => [sql, same.every(({ need }) => need === needs.tasks)]))
+  const isReady = () => [...states.values()].every((state) => state)
+  const check = Effect.forEach(
+    databases,
+    ([sql, same]) =>
+      Effect.match(sql.run({ ...request, unavailable: identity }, isUsable(sql, same)), {
+        onFailure: ({ _tag }) => void (_tag === "Refused" && states.set(sql, false)),
+        onSuccess: (answer) => void states.set(sql, answer)
       }),
     { concurrency: "unbounded", discard: true }
   )
@@ -129,7 +122,7 @@ const makeReadiness = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>, c
     /** The state, without a check. */
     isReady,
     /** Checks the databases, unless they were checked just now: many may ask at once. */
-    check: yield* Time.cachedFor(checkAll, () => (isReady() ? "5 seconds" : "200 millis"))
+    check: yield* Time.cachedFor(check, () => (isReady() ? "5 seconds" : "200 millis"))
   }
 })
 
@@ -156,7 +149,7 @@ export class HealthChecks extends Context.Service<
         const changes = yield* Effect.serviceOption(ChangeClock)
         const sweep = yield* Effect.serviceOption(Sweep)
         const unswept = Option.isSome(sweep) ? sweep.value.unswept : Effect.succeed(0)
-        const readiness = yield* makeReadiness(roles, { ...request, unavailable: identity })
+        const readiness = yield* makeReadiness(roles)
         let isStopping = false
         const isReady = () => readiness.isReady() && !isStopping
         const { read } = yield* Series.current

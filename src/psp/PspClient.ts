@@ -145,14 +145,6 @@ const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
   return failed(type === "StripeConnectionError" ? "psp" : "unclear")
 }
 
-const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "requestId" | "statusCode">) => {
-  const request = wordOf(requestId)
-  return Effect.annotateCurrentSpan({
-    ...(request !== undefined && { "practice_data.processor.request": request }),
-    ...(statusCode !== undefined && { "http.response.status_code": statusCode })
-  })
-}
-
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every(Predicate.isObject)
 
@@ -224,8 +216,7 @@ export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), sec
       try: (signal) =>
         calls.run({ signal, traceParent }, () => objects[kind].list(parameters, { stripeAccount: account })),
       catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
-    }).pipe(Effect.tapError(annotate), Effect.mapError(pspErrorOf))
-    yield* annotate(lastResponse)
+    }).pipe(Effect.mapError(pspErrorOf))
     return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
       ? { data, hasMore: has_more }
       : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
