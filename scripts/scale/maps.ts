@@ -1,13 +1,12 @@
 /**
- * Writes the maps by which haproxy finds the group of an organization, from the databases of the groups, and puts them
- * into a running haproxy.
+ * Writes the maps by which haproxy finds the group of an organization, from the databases of the groups.
  *
- *     node scripts/scale/maps.ts groups.json --folder /etc/haproxy/maps --socket /run/haproxy/admin.sock
+ *     node scripts/scale/maps.ts groups.json --folder /etc/haproxy/maps && systemctl reload haproxy
  */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { update } from "./maps/update.ts"
+import { writeMaps } from "./groups.ts"
 
 const command = Command.make(
   "maps",
@@ -16,14 +15,10 @@ const command = Command.make(
     folder: Flag.String("folder").pipe(
       Flag.withDefault("/etc/haproxy/maps"),
       Flag.withDescription("Where haproxy.cfg has its maps, /etc/haproxy/maps by default")
-    ),
-    socket: Flag.String("socket").pipe(
-      Flag.atLeast(0),
-      Flag.withDescription("The socket of a running haproxy that gets the maps too: a path, or HOST:PORT. Repeatable")
     )
   },
-  Effect.fn(function* ({ file, folder, socket }) {
-    const { keys, organizations } = yield* update(file, { folder, sockets: socket })
+  Effect.fn(function* ({ file, folder }) {
+    const { keys, organizations } = yield* writeMaps(file, folder)
     yield* Console.log(`${keys} API keys and ${organizations} organizations are in the maps`)
   })
 ).pipe(Command.withDescription("Write the maps of haproxy from the databases of the groups"))

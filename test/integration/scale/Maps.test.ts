@@ -8,8 +8,7 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { hashOf } from "../../../scripts/scale/maps/Owners.ts"
-import { update } from "../../../scripts/scale/maps/update.ts"
+import { hashOf, writeMaps } from "../../../scripts/scale/groups.ts"
 import { json } from "../../support/Client.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { succeed } from "../../support/run.ts"
@@ -52,7 +51,7 @@ it.live.skipIf(installation === undefined)(
       const maps = (moving: object = {}) =>
         Effect.suspend(() => {
           writeFileSync(file, json({ groups, moving }))
-          return update(file, { folder, sockets: [] })
+          return writeMaps(file, folder)
         })
       const groupsIn = (name: string) =>
         readFileSync(join(folder, `${name}.map`), "utf8")

@@ -1,6 +1,6 @@
 /** What becomes of ids in a map. */
 import { assert, it } from "@effect/vitest"
-import { hashOf } from "../../../scripts/scale/maps/Owners.ts"
+import { hashOf } from "../../../scripts/scale/groups.ts"
 
 it("The hash of an organization is of the bytes of a header, where a header can have them", () => {
   // printf org_oakridge | sha256sum
