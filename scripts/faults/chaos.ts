@@ -3,7 +3,7 @@ import { type Array, Effect, Random } from "effect"
 import type * as Process from "../../test/support/Process.ts"
 import * as Ledger from "../../test/system/deletions/Ledger.ts"
 import type * as Program from "../../test/support/Program.ts"
-import type { Power } from "./Ground.ts"
+import type * as Cluster from "../../test/system/database/Cluster.ts"
 
 /** A role that is always there, or about to be. */
 interface Standing {
@@ -25,9 +25,12 @@ export const keep = Effect.fnUntraced(function* (
   return standing
 })
 
+/** Stops the Postgres at once, and starts it again. */
+type Postgres = Pick<Cluster.Cluster, "stopImmediately" | "start">
+
 /** All that runs. */
 interface Fleet {
-  readonly postgres: Power
+  readonly postgres: Postgres
   readonly intakes: Array.NonEmptyReadonlyArray<Standing>
   readonly workers: Array.NonEmptyReadonlyArray<Standing>
 }
@@ -45,7 +48,7 @@ const signal = Effect.fnUntraced(function* (
   yield* program.kill(then)
 })
 
-const outage = Effect.fnUntraced(function* ({ start, stopImmediately }: Power) {
+const outage = Effect.fnUntraced(function* ({ start, stopImmediately }: Postgres) {
   yield* stopImmediately
   yield* Effect.sleep(yield* Random.nextBetween(0, 1500))
   yield* start

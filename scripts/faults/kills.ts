@@ -8,7 +8,7 @@ import * as Client from "../../test/support/Client.ts"
 import * as Ledger from "../../test/system/deletions/Ledger.ts"
 import { freePort } from "../../test/support/LocalPostgres.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
-import type { Ground } from "./Ground.ts"
+import type { Cluster } from "../../test/system/database/Cluster.ts"
 
 /** How many deliveries are under way at once, each in up to five copies. */
 const concurrency = 24
@@ -65,7 +65,7 @@ type Acknowledged = Effect.Success<ReturnType<typeof sendCopies>>
 type Stored = Readonly<Record<"key" | "id", string> & Record<"received_at" | "scheduled_for", Date>>
 
 /** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
-const misled = Effect.fnUntraced(function* ({ sql }: Ground, acknowledged: ReadonlyArray<Acknowledged>) {
+const misled = Effect.fnUntraced(function* ({ sql }: Cluster, acknowledged: ReadonlyArray<Acknowledged>) {
   const rows = yield* sql<Stored>`
     select idempotency_key as key, id, received_at, scheduled_for from deletion_tasks`
   const stored = new Map(
@@ -81,8 +81,8 @@ const misled = Effect.fnUntraced(function* ({ sql }: Ground, acknowledged: Reado
  *
  * @returns the figures, and the promises that were not kept
  */
-export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: number, seed: number) {
-  const { power, sql, url } = ground
+export const kills = Effect.fnUntraced(function* (postgres: Cluster, deliveries: number, seed: number) {
+  const { sql, url } = postgres
   yield* Ledger.open(sql, invoiceOf(deliveries))
   const environment = { DELETION_DELAY: "1s" }
   const ports = [yield* freePort, yield* freePort] as const
@@ -95,7 +95,7 @@ export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: nu
   const incidents = new Map<Kind, number>()
   const count = (kind: Kind) => Effect.sync(() => incidents.set(kind, (incidents.get(kind) ?? 0) + 1))
   const chaos = yield* Effect.forkScoped(
-    Random.withSeed(reign({ postgres: power, intakes, workers }, count), `${seed} incidents`)
+    Random.withSeed(reign({ postgres, intakes, workers }, count), `${seed} incidents`)
   )
   const copies = Effect.replicateEffect(Random.nextIntBetween(1, 5), deliveries)
   const acknowledged = yield* Effect.forEach(
@@ -114,7 +114,7 @@ export const kills = Effect.fnUntraced(function* (ground: Ground, deliveries: nu
   const { attempts: _, ...expected } = Ledger.allCompletedOnce(deliveries)
   const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
   const requests = acknowledged.reduce((sum, each) => sum + each.copies, 0)
-  const answeredOtherwise = yield* misled(ground, acknowledged)
+  const answeredOtherwise = yield* misled(postgres, acknowledged)
   return {
     figures: [
       `completed once ${counts.completed} of ${deliveries}, in ${requests} requests`,

@@ -3,16 +3,16 @@
  * each of which every copy must equal its table. Exits with code 1 when a promise is broken.
  *
  *     npm run faults -- --deliveries 20000 --seed 7
- *     npm run faults -- --database postgres://postgres:postgres@127.0.0.1:5432/postgres
  *     npm run faults -- sync --histories 10000 --seed 7
  *     npm run faults -- sync --seed 7 --only 4711 --reduce
  */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Array, Console, Data, Effect, Option, Random } from "effect"
+import { Array, Console, Data, Effect, Random } from "effect"
 import { Command, Flag } from "effect/cli"
+import { migrate } from "../../src/database/Migrations.ts"
+import * as Cluster from "../../test/system/database/Cluster.ts"
 import { caption } from "../machine.ts"
 import { kills } from "./kills.ts"
-import * as Ground from "./Ground.ts"
 import * as InProcessStand from "./sync/InProcessStand.ts"
 import * as PostgresStand from "./sync/PostgresStand.ts"
 import { run } from "./sync/run.ts"
@@ -31,13 +31,6 @@ const positive = (name: string, description: string) =>
 
 const seed = positive("seed", "Reproduces a run").pipe(Flag.withDefault(Random.nextIntBetween(1, 999_999)))
 
-const databaseOf = (description: string) =>
-  Flag.String("database").pipe(
-    Flag.withDescription(`A Postgres to use, as its superuser${description}`),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
-
 const sync = Command.make(
   "sync",
   {
@@ -52,15 +45,13 @@ const sync = Command.make(
     events: Flag.Int("events").pipe(
       Flag.withDescription("In how many percent of the histories servers crash, fail over, and are restored"),
       Flag.withDefault(10)
-    ),
-    database: databaseOf(", with prepared transactions; without a replica")
+    )
   },
-  Effect.fn(function* ({ database, events, histories, only, reduce, seed: of, stands: most }) {
+  Effect.fn(function* ({ events, histories, only, reduce, seed: of, stands: most }) {
     const numbers = only.length > 0 ? only : Array.range(1, histories)
     // On one server, the transactions of one history would hold back all others.
-    const count = database === undefined ? Math.min(most, numbers.length) : 1
-    const stands = yield* Effect.replicateEffect(PostgresStand.make(database), count)
-    const where = caption(`Postgres ${stands[0]?.version}, seed ${of}`)
+    const stands = yield* Effect.replicateEffect(PostgresStand.make, Math.min(most, numbers.length))
+    const where = caption(`seed ${of}`)
     yield* Console.log(where)
     const embedded = yield* InProcessStand.embedded
     const played = { seed: of, numbers, stands, embedded, events: events / 100, isReduced: reduce }
@@ -76,15 +67,12 @@ const sync = Command.make(
 
 const faults = Command.make(
   "faults",
-  {
-    seed,
-    deliveries: positive("deliveries", "The number of deliveries").pipe(Flag.withDefault(1000)),
-    database: databaseOf("; connections to it are cut, it is not stopped")
-  },
-  Effect.fn(function* ({ database, deliveries, seed: of }) {
-    const ground = yield* Ground.make(database)
-    yield* Console.log(caption(`Postgres ${ground.version}, seed ${of}`))
-    const { broken, figures } = yield* kills(ground, deliveries, of)
+  { seed, deliveries: positive("deliveries", "The number of deliveries").pipe(Flag.withDefault(1000)) },
+  Effect.fn(function* ({ deliveries, seed: of }) {
+    const postgres = yield* Cluster.empty({ settings: { max_connections: 200 } })
+    yield* migrate(postgres.sql)
+    yield* Console.log(caption(`seed ${of}`))
+    const { broken, figures } = yield* kills(postgres, deliveries, of)
     yield* Console.log(figures.join("\n"))
     if (broken.length > 0) return yield* new Broken({ message: broken.join("; ") })
   }, Effect.scoped)

@@ -60,14 +60,20 @@ const onlySession = Effect.fnUntraced(function* (sql: Database) {
   return session
 })
 
+/** Begins the order of changes, as a service does when it starts. */
+const prepare = Effect.fnUntraced(function* (sql: Database) {
+  yield* sql.unsafe(`create sequence if not exists ${sequence}`)
+  yield* sql`select change_begin()`
+  yield* sql`select change_mark()`
+})
+
 /** On an embedded database in memory, which is gone when the scope closes. */
 export const embedded = Effect.gen(function* () {
   const sql = yield* Embedded.connect("memory")
   yield* migrate(sql)
-  yield* sql.unsafe(`create sequence if not exists ${sequence}`)
+  yield* prepare(sql)
   const session = yield* onlySession(sql)
   const stand: Stand = {
-    version: "embedded",
     observer: session,
     sessions: [session],
     primary: yield* serviceOver(sql),
@@ -79,9 +85,6 @@ export const embedded = Effect.gen(function* () {
 
 /** On a Postgres that has the tables. */
 export const over = Effect.fnUntraced(function* (url: string, sql: Database) {
-  yield* sql.unsafe(`create sequence if not exists ${sequence}`)
-  // As a service does when it starts: in a copied database the order of changes begins anew.
-  yield* sql`select change_begin()`
-  yield* sql`select change_mark()`
+  yield* prepare(sql)
   return yield* PostgresStand.over(() => url, yield* serviceOver(sql))
 })

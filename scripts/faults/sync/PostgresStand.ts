@@ -11,40 +11,23 @@ import type { Stand } from "./Stand.ts"
 import * as Session from "./Session.ts"
 import { sequence } from "./statements.ts"
 
-const prepare = Effect.fnUntraced(function* (url: string) {
-  const sql = yield* clientOf(url)
-  yield* migrate(sql)
-  yield* sql.unsafe(`create sequence if not exists ${sequence}`)
-}, Effect.scoped)
-
-/** The value of an expression, as text. */
-const valueOf = (session: Session.Session, expression: string) =>
-  Effect.map(
-    session.run(`select (${expression})::text as value`),
-    ([row]: ReadonlyArray<{ readonly value?: string }>) => row?.value ?? ""
-  )
-
-const until = (session: Session.Session, text: string, params: ReadonlyArray<unknown>) =>
-  Effect.repeat(
-    Effect.map(session.run(text, params), (rows) => rows.length > 0),
-    { until: (isSo) => isSo, schedule: Schedule.spaced("1 millis") }
-  )
-
 /**
  * Waits until no transaction is open that was open when this was called: then all that was committed lies below the
  * horizon.
  */
 export const settled = (observer: Session.Session) =>
   Effect.gen(function* () {
-    const now = yield* valueOf(observer, "pg_current_xact_id()")
-    yield* until(observer, "select where pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", [now])
+    const [row]: ReadonlyArray<{ readonly now?: string }> = yield* observer.run(
+      "select pg_current_xact_id()::text as now"
+    )
+    const ended = observer.run("select where pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", [row?.now])
+    yield* Effect.repeat(ended, { until: ({ length }) => length > 0, schedule: Schedule.spaced("1 millis") })
   })
 
 /** A stand on a Postgres that has the tables. */
 export const over = Effect.fnUntraced(function* (url: () => string, primary: Ask) {
   const [observer, sessions] = yield* Effect.all([Session.open(url), Effect.replicateEffect(Session.open(url), 5)])
-  const version = yield* valueOf(observer, "current_setting('server_version')")
-  const stand: Stand = { version, observer, sessions, primary, caughtUp: settled(observer), isSingle: false }
+  const stand: Stand = { observer, sessions, primary, caughtUp: settled(observer), isSingle: false }
   return stand
 })
 
@@ -64,23 +47,14 @@ const service = Effect.fnUntraced(function* (environment: Process.Environment) {
   return ask
 })
 
-/** A stand on a given Postgres. */
-const given = Effect.fnUntraced(function* (url: string) {
-  yield* prepare(url)
-  return yield* over(() => url, yield* service({ DATABASE_URL: url }))
-})
-
-/** A stand on servers of our own. */
-const own = Effect.gen(function* () {
+/** Starts servers of its own, and a service over them, which are gone when the scope closes. */
+export const make = Effect.gen(function* () {
   const servers = yield* Servers.make
-  yield* prepare(servers.url)
+  const sql = yield* clientOf(servers.url)
+  yield* migrate(sql)
+  yield* sql.unsafe(`create sequence if not exists ${sequence}`)
   const stand = yield* over(() => servers.primary().url, yield* service({ DATABASE_URL: servers.url }))
   const caughtUp = Effect.all([stand.caughtUp, Effect.orDie(servers.mend)], { discard: true })
-  return { ...stand, servers, caughtUp }
-})
-
-/** Makes a stand, which is gone when the scope closes. */
-export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined) {
-  const stand: Stand = yield* databaseUrl === undefined ? own : given(databaseUrl)
-  return stand
-}, Effect.provide(Reactivity.layer))
+  const own: Stand = { ...stand, servers, caughtUp }
+  return own
+}).pipe(Effect.provide(Reactivity.layer))

@@ -6,8 +6,6 @@ import type { Ask } from "./Service.ts"
 import type { Session } from "./Session.ts"
 
 export interface Stand {
-  /** The version of Postgres. */
-  readonly version: string
   /** A session for what the history does not know of. */
   readonly observer: Session
   readonly sessions: ReadonlyArray<Session>

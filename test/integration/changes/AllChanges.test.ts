@@ -237,7 +237,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("histories", (it) => {
     "lose nothing over HTTP, on a Postgres that crashes, a replica, and the embedded database",
     () =>
       Effect.gen(function* () {
-        const stands = [yield* PostgresStand.make(undefined)]
+        const stands = [yield* PostgresStand.make]
         const embedded = yield* InProcessStand.embedded
         const { failed } = yield* Histories.run({ ...histories, numbers: Array.range(1, 6), stands, embedded })
         assert.deepStrictEqual(failed, [])
