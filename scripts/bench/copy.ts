@@ -2,18 +2,13 @@
  * What a load costs: COPY of 200,000 consumption logs into their table as it is, beside a bare one, which has the same
  * columns without checks, the primary key and the index of the order, and neither the rendered record nor the position of
  * a change. Once more as a first load, which makes the indexes afterwards. In interleaved rounds, on a Postgres of its own.
- * Then the first load of `practice-data sync` of the largest organization's logs, beside `\copy` of the same rows by psql.
  * Linux.
  *
  * Usage: `npm run bench:copy [-- ROWS ROUNDS]`
  */
-import { execFileSync, spawnSync } from "node:child_process"
-import { join } from "node:path"
 import pg from "pg"
-import { root } from "../../test/support/Process.ts"
 import { caption } from "../machine.ts"
-import { service } from "./reads/contenders.ts"
-import { key, prepare } from "./reads/data.ts"
+import { prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
 import { interleaved, startPostgres, table } from "./support.ts"
 
@@ -101,42 +96,5 @@ table(`COPY of ${rows} consumption logs`, "load", loads, {
   "WAL / bare": (its, bare) => its.wal / bare.wal
 })
 
-if (spawnSync("psql", ["--version"]).status !== 0) {
-  console.log("\nThere is no psql: a first load of sync is not compared with it.")
-} else {
-  await client.query("create database copy")
-  const copy = Object.assign(new URL(postgres.url), { pathname: "/copy" }).href
-  const dumped = join(folder, "dumped")
-  const server = await service.start(database)
-  const run = (program: string, ...args: ReadonlyArray<string>) =>
-    execFileSync(program, args, {
-      cwd: root,
-      env: { ...process.env, PRACTICE_DATA_URL: server.url, PRACTICE_DATA_API_KEY: key }
-    })
-  const psql = (command: string) => run("psql", copy, "--quiet", "--command", command)
-  const secondsOf = async (work: () => unknown) => {
-    const begun = performance.now()
-    work()
-    return (performance.now() - begun) / 1000
-  }
-  const first = await interleaved(rounds, {
-    sync: () => {
-      psql("drop schema public cascade; create schema public")
-      return secondsOf(() => run(process.execPath, "src/cli.ts", "sync", copy))
-    },
-    "\\copy": () => {
-      psql(`\\copy ${logs} to '${dumped}'`)
-      psql(`create table bare (like ${logs} including all)`)
-      return secondsOf(() => psql(`\\copy bare from '${dumped}'`))
-    }
-  })
-  await server.stop()
-  // The largest organization has 40 in 100 of the records.
-  const count = 0.4 * rows
-  table(`First load of ${count} consumption logs into Postgres`, "by", first, {
-    "rows/s": (seconds) => count / seconds,
-    "time, sync / its": (seconds, sync) => sync / seconds
-  })
-}
 await client.end()
 await postgres.stop()
