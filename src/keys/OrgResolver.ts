@@ -67,11 +67,11 @@ export interface KeyRow {
 }
 
 /** The organization of the row of a key, whose first use of a day is recorded. Without a row, the key is not valid. */
-export const organizationOf = Effect.fnUntraced(function* (sql: Database, digest: string, row: KeyRow | undefined) {
-  if (row === undefined) return yield* unauthorized
-  if (row.key.startsWith("!")) yield* recordUse(sql, digest)
-  return row.key.slice(1)
-})
+export const organizationOf = (sql: Database, digest: string, row: KeyRow | undefined) => {
+  if (row === undefined) return Effect.fail(unauthorized)
+  const organization = Effect.succeed(row.key.slice(1))
+  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, digest), organization) : organization
+}
 
 /** Resolves an API key to its organization. */
 export class OrgResolver extends Context.Service<

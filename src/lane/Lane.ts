@@ -10,7 +10,7 @@ import * as Exchange from "../http/Exchange.ts"
 import { isJson, parse } from "../http/JsonBodyServer.ts"
 import { Front } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
-import { isOurs } from "../keys/OrgResolver.ts"
+import { isOurs, visiblePrefix } from "../keys/OrgResolver.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../process/Time.ts"
@@ -62,9 +62,19 @@ const make = Effect.gen(function* () {
   // By default, each eighth service that a request adds copies all.
   const context = Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 })
 
-  const begin = (request: IncomingMessage, response: ServerResponse, path: string, started: number, answer: Answer) => {
+  const begin = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    {
+      answer,
+      key,
+      path,
+      started
+    }: Readonly<Record<"key" | "path", string>> & Readonly<{ started: number; answer: Answer }>
+  ) => {
     const head = { method: "POST", path, endpoint: path, address: request.socket.remoteAddress }
     const exchange = Exchange.begin(context, head, request.headers, started)
+    exchange.notes.keyPrefix = visiblePrefix(key)
     const fiber = Effect.runForkWith(Exchange.provide(context, exchange))(respond(response, exchange, answer))
     fiber.addObserver((exit) => {
       answered.add()
@@ -86,16 +96,16 @@ const make = Effect.gen(function* () {
         return Result.isSuccess(payload) ? read(payload.success, key) : undefined
       })
       if (answer === undefined) pass()
-      else begin(request, response, path, started, answer)
+      else begin(request, response, { answer, key, path, started })
     }
     const onReadable = () => {
       if (!request.complete) return
       request.off("readable", onReadable)
       take()
     }
-    // A body that came with its head is complete by then, and needs no listener.
-    process.nextTick(() => {
-      if (request.complete) return take()
+    // A body that came with its head is complete by then, and needs no listener. In the next tick, it is not.
+    setImmediate(() => {
+      if (request.complete || request.destroyed) return take()
       request.on("readable", onReadable)
       // The client left before it sent all of the body.
       request.once("close", () => request.complete || pass())

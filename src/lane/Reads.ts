@@ -1,5 +1,5 @@
 /** The reads of records that the lane answers, and how it authorizes them. */
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, identity, Option, Redacted, Schema } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { CurrentOrganization } from "../api/Authorization.ts"
@@ -10,7 +10,7 @@ import { databaseFeed } from "../changes/FeedStores.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
 import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
 import { refused, RequestLimit } from "../keys/AuthorizationServer.ts"
-import { digestOf, OrgResolver, visiblePrefix } from "../keys/OrgResolver.ts"
+import { digestOf, OrgResolver } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { answering } from "../records/Handlers.ts"
 import * as Repository from "../records/Repository.ts"
@@ -46,39 +46,39 @@ const authorization = Effect.gen(function* () {
     return id
   })
 
-  const authorized = Effect.fnUntraced(function* <E extends DetailError>(
-    key: string,
-    digest: string,
-    organization: string | null | undefined,
-    answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
-  ) {
-    yield* note({ keyPrefix: visiblePrefix(key) })
-    if (limit !== undefined) yield* limit(known.get(digest) ?? (yield* remember(key, digest)))
-    if (organization !== undefined && organization !== null) {
-      const check = CurrentOrganization.check({ organization })
-      yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key) })
-    }
-    return yield* Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
+  const counted = (key: string, digest: string) => {
+    if (limit === undefined) return Effect.void
+    const id = known.get(digest)
+    return id === undefined ? Effect.flatMap(remember(key, digest), limit) : limit(id)
+  }
+
+  const checked = Effect.fnUntraced(function* (key: string, organization: string) {
+    const check = CurrentOrganization.check({ organization })
+    yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key) })
   })
 
+  /** The response to an error. An invalid key gets no other than its own, also where a request fails before its look-up. */
+  const respondTo = Effect.fnUntraced(function* (failed: DetailError, key: string, digest: string) {
+    const isLookedUp = ["Unauthorized", "CredentialStoreDown", "RecordNotFound"].includes(failed._tag)
+    const error = isLookedUp
+      ? failed
+      : yield* Effect.match(resolve(key), { onFailure: identity, onSuccess: () => failed })
+    if (error._tag !== "Unauthorized") return errorResponse(error)
+    known.delete(digest)
+    return yield* refused
+  })
+
+  // No generator, as in KeyedReads.
   return <E extends DetailError>(
     key: string,
     organization: string | null | undefined,
     answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): Effect.Effect<Response> => {
     const digest = digestOf(key)
-    return authorized(key, digest, organization, answer).pipe(
-      // An invalid key gets no other error than its own, also where the request fails before it is looked up.
-      Effect.catchIf(
-        ({ _tag }) => _tag !== "Unauthorized" && _tag !== "CredentialStoreDown" && _tag !== "RecordNotFound",
-        (error) => Effect.andThen(resolve(key), Effect.fail(error))
-      ),
-      Effect.catch((error) => {
-        if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
-        known.delete(digest)
-        return refused
-      })
-    )
+    const read = Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
+    const isChecked = organization !== undefined && organization !== null
+    const authorized = isChecked ? Effect.andThen(checked(key, organization), read) : read
+    return Effect.catch(Effect.andThen(counted(key, digest), authorized), (error) => respondTo(error, key, digest))
   }
 })
 
