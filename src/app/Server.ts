@@ -16,7 +16,7 @@ import { accessLog as makeAccessLog, counting, RequestObservers } from "../obser
 import { Recent } from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
-import * as PspHandlers from "../psp/Handlers.ts"
+import * as PspReads from "../psp/PspReads.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
 import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
@@ -33,7 +33,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, SenderTasks.tasks).pipe(
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspReads.handlers, SenderTasks.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer])
 )
 

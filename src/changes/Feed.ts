@@ -27,7 +27,6 @@ export interface Changes {
   /** The page: `{"body":[...],"cursor":"...","has_more":...,"is_consistent":...,"schema":"..."}`. */
   readonly json: Json
   readonly cursor: string
-  readonly hasMore: boolean
   readonly rows: number
   /** True if the reader learns nothing from the page, and may wait for another. */
   readonly isEmpty: boolean
@@ -47,9 +46,10 @@ export interface Store<E, R> {
   /** Reads up to `limit` changes of walks, and one more, with the state of the feed for the mark of a cursor. */
   readonly read: (walks: ReadonlyArray<Walk.Walk>, limit: number, mark: string) => Effect.Effect<FeedRead, E, R>
   readonly polls: Polls
-  /** The number of records above which a page is large. */
-  readonly largePage: number
 }
+
+/** A page of more changes is large: a short read first shows whether there are any. */
+const largePage = 250
 
 const cursorInvalid = new Errors.CursorInvalid()
 const cursorExpired = new Errors.CursorExpired()
@@ -92,7 +92,7 @@ export type Feed<E = never, R = CurrentOrganization> = (
   request: ChangesRequest
 ) => Effect.Effect<Changes, FeedError | E, R>
 
-export const make = <E, R>(resources: ReadonlyArray<Resource>, { largePage, polls, read }: Store<E, R>) => {
+export const make = <E, R>(resources: ReadonlyArray<Resource>, { polls, read }: Store<E, R>) => {
   const render = makeRender(resources)
   const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
   const names = new Map(resources.map((resource) => [resource.table, resource.name]))
@@ -137,7 +137,6 @@ export const make = <E, R>(resources: ReadonlyArray<Resource>, { largePage, poll
     return {
       json: render({ rows, resets, cursor: text, hasMore }),
       cursor: text,
-      hasMore,
       rows: rows.length,
       isEmpty: rows.length + resets.length === 0 && isSameLoad
     }

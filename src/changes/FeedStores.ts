@@ -127,9 +127,6 @@ export const makeChangesQuery = (resources: ReadonlyArray<Resource>) => {
 // Made once: a stack trace costs more than the rest of the response.
 const notServed = new ChangesNotServed()
 
-/** A page of more changes is large: a short read first shows whether there are any. */
-const largePage = 250
-
 /** The feed of the records in a database, which is a primary. */
 export const databaseFeed = <E, R>(
   sql: Database,
@@ -149,7 +146,6 @@ export const databaseFeed = <E, R>(
 
   const feed = Feed.make(resources, {
     polls,
-    largePage,
     read: (walks, limit, mark) => Effect.flatMap(read(query(walks, limit, mark)), decodeRows)
   })
   return Effect.fnUntraced(
@@ -199,7 +195,6 @@ export const memoryFeed = (
   }
   return Feed.make(resources, {
     polls,
-    largePage: Infinity,
     read: Effect.fnUntraced(function* (walks, limit) {
       const organization = yield* CurrentOrganization.id
       const read = walks.flatMap((walk) =>

@@ -2,12 +2,16 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Cache, Context, Duration, Effect, flow, Layer, Option, Random, Schema, Semaphore } from "effect"
+import { Cache, Context, Duration, Effect, flow, Layer, Option, Random, Record, Schema, Semaphore } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization } from "../api/Authorization.ts"
+import { DataApi } from "../api/DataApi.ts"
 import * as Errors from "../api/Errors.ts"
-import type { PspKind } from "../api/Psp.ts"
+import { maximumLimit, type PspKind, pspGroups } from "../api/Psp.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { type PageRequest, PspClient, PspFailed, type RateLimited } from "./PspClient.ts"
@@ -139,3 +143,36 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
     // Without `fresh`, all that is built together would share the reads of one client.
     Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
 }
+
+const kindHandlers = (kind: PspKind) =>
+  HttpApiBuilder.group(
+    DataApi,
+    `psp-${kind}`,
+    Effect.fnUntraced(function* (handlers) {
+      const { read } = yield* PspReads
+      return handlers.handleAll({
+        search: Effect.fnUntraced(
+          function* ({ payload }) {
+            yield* CurrentOrganization.check(payload)
+            const { clinic, limit } = payload
+            if ((limit ?? maximumLimit) < 1) return yield* new Errors.OutOfRange({ detail: "limit must be at least 1" })
+            if (clinic.trim() === "") return yield* new Errors.ClinicRequired()
+            const { data, hasMore } = yield* read(kind, clinic, {
+              limit: Math.min(limit ?? maximumLimit, maximumLimit),
+              startingAfter: payload.starting_after ?? undefined,
+              createdGte: payload.created_gte ?? undefined,
+              createdLte: payload.created_lte ?? undefined
+            })
+            return yield* HttpServerResponse.json({ data, has_more: hasMore })
+          },
+          // Nested more deeply than any object of the processor.
+          Effect.catchTag("HttpBodyError", () => Effect.fail(Errors.ProcessorDown.retryAfter(Duration.zero))),
+          Effect.tapErrorTag("ProcessorBusy", () => note({ refusal: "load" })),
+          Effect.tapErrorTag("ProcessorDown", () => note({ refusal: "processor" }))
+        )
+      })
+    })
+  )
+
+/** The endpoints of the live reads. */
+export const handlers = Layer.mergeAll(Layer.empty, ...Record.keys(pspGroups).map(kindHandlers))

@@ -128,7 +128,7 @@ it.effect("what no mark proves is read again in another run, once the server has
       const found = { ...here, mark: mark ?? "", isMarked: mark !== undefined, proven: 50 }
       return Effect.succeed({ snapshot: found, rows: [] })
     }
-    const feed = Feed.make([pets], { largePage: 1000, read, polls: { poll: () => Effect.succeedNone } })
+    const feed = Feed.make([pets], { read, polls: { poll: () => Effect.succeedNone } })
     const given = Cursor.encode({ ...cursor, ceiling: 40, wal: 0 }, owner)
     const reading = yield* feed({ cursor: given, limit: 10 }).pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner })),
@@ -144,7 +144,7 @@ it.effect("a server with more running transactions than a cursor holds is busy",
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const snapshot = { ...here, snapshot: `100:2000:${running.join(",")}` }
   const read = () => Effect.succeed({ snapshot, rows: [] })
-  const feed = Feed.make([pets], { largePage: 1000, read, polls: { poll: () => Effect.succeedNone } })
+  const feed = Feed.make([pets], { read, polls: { poll: () => Effect.succeedNone } })
   return Effect.flip(feed({ limit: 10 })).pipe(
     Effect.map((error) => assert.strictEqual(error._tag, "RecordStoreDown")),
     Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner }))

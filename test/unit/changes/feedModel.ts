@@ -199,7 +199,6 @@ export const feedOf = (model: Model) => {
     return { snapshot, rows: rows.slice(0, limit + 1) }
   }
   return Feed.make(resources, {
-    largePage: 250,
     read: (walks, limit, of) => Effect.sync(() => foundIn(model.primary, walks, limit, of)),
     polls: { poll: () => Effect.succeedNone }
   })
