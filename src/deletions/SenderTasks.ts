@@ -5,7 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
-import { DeletionTask, type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
+import { DeletionTask, type GetRequest, State } from "../api/DeletionTasks.ts"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { type Page, pageOf } from "../api/records/Requests.ts"
@@ -16,9 +16,9 @@ import { taskIdOf } from "./Delivery.ts"
 /** A task of an organization. */
 export type OwnedTask = DeletionTask & { readonly organization_id: string }
 
-/** The criteria of a search: tasks in one of the states, scheduled at or after a time. */
+/** The criteria of a search: tasks in a state, scheduled at or after a time. No task is in an unknown state. */
 export interface Criteria {
-  readonly states: ReadonlyArray<State>
+  readonly state?: string | undefined
   readonly scheduledSince?: Instant.Instant | undefined
 }
 
@@ -66,15 +66,12 @@ const make = Effect.gen(function* () {
    * The tasks of each state in order, merged, since in the index the state comes before the time. Rows before the page
    * are skipped in the index alone.
    */
-  const page = (organization: string, { scheduledSince, states }: Criteria, { limit, offset }: Page) => {
-    const since =
-      scheduledSince === undefined
-        ? sql``
-        : sql` and scheduled_for >= ${Instant.toPostgres(scheduledSince)}::timestamptz`
-    const parts = states.map(
-      (state) => sql`(
+  const page = (organization: string, { scheduledSince, state }: Criteria, { limit, offset }: Page) => {
+    const since = scheduledSince === undefined ? "-infinity" : Instant.toPostgres(scheduledSince)
+    const parts = (state === undefined ? State.literals : [state]).map(
+      (each) => sql`(
         select scheduled_for, id from deletion_tasks
-        where organization_id = ${organization} and state = ${state}${since}
+        where organization_id = ${organization} and state = ${each} and scheduled_for >= ${since}::timestamptz
         order by scheduled_for, id ${sql.literal(`limit ${limit + offset}`)}
       )`
     )
@@ -89,12 +86,11 @@ const make = Effect.gen(function* () {
   }
 
   return SenderTasks.of({
-    search: Effect.fn("SenderTasks.search")(function* (criteria, bounds) {
-      if (criteria.states.length === 0) return []
-      return yield* read((organization) =>
+    search: Effect.fn("SenderTasks.search")((criteria, bounds) =>
+      read((organization) =>
         sql.withTransaction(Effect.andThen(sql.unsafe(inOrderOnly), page(organization, criteria, bounds)))
       )
-    }),
+    ),
     get: Effect.fn("SenderTasks.get")(function* (taskId) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
       const [status] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
@@ -107,9 +103,6 @@ const byTime = Order.combine(
   Order.mapInput(DateTime.Order, (task: OwnedTask) => task.scheduled_for),
   Order.mapInput(Order.String, (task: OwnedTask) => task.task_id)
 )
-
-const isSince = (time: DateTime.Utc, since: Instant.Instant | undefined) =>
-  since === undefined || Instant.fromMillis(DateTime.toEpochMillis(time)) >= since
 
 export class SenderTasks extends Context.Service<
   SenderTasks,
@@ -138,10 +131,11 @@ export class SenderTasks extends Context.Service<
     return Layer.succeed(
       SenderTasks,
       SenderTasks.of({
-        search: ({ scheduledSince, states }, { limit, offset }) =>
+        search: ({ scheduledSince = 0n, state }, { limit, offset }) =>
           Effect.map(owned, (all) =>
             all
-              .filter(({ scheduled_for, state }) => states.includes(state) && isSince(scheduled_for, scheduledSince))
+              .filter((task) => (state ?? task.state) === task.state)
+              .filter((task) => Instant.fromMillis(DateTime.toEpochMillis(task.scheduled_for)) >= scheduledSince)
               .slice(offset, offset + limit)
           ),
         get: (taskId) =>
@@ -161,18 +155,15 @@ const idOf = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetReque
   return task_id ?? taskIdOf(yield* CurrentOrganization.id, given)
 })
 
-/** The criteria of a request. No task is in an unknown state. */
-const criteriaOf = ({ scheduled_since = null, state = null }: SearchRequest) => ({
-  states: State.literals.filter((each) => state === null || state === each),
-  scheduledSince: scheduled_since === null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
-})
-
 export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) =>
   Effect.map(SenderTasks, (reads) =>
     handlers.handleAll({
       search: Effect.fnUntraced(function* ({ payload }) {
         yield* CurrentOrganization.check(payload)
-        return { body: yield* reads.search(criteriaOf(payload), yield* pageOf(payload)) }
+        const { scheduled_since, state } = payload
+        const scheduledSince =
+          scheduled_since == null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
+        return { body: yield* reads.search({ state: state ?? undefined, scheduledSince }, yield* pageOf(payload)) }
       }),
       get: Effect.fnUntraced(function* ({ payload }) {
         yield* CurrentOrganization.check(payload)

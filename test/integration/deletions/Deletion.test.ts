@@ -268,59 +268,68 @@ suite("a deletion", postgres, {
   })
 })
 
-suite("a deletion", postgres, {
-  "of invoices whose 6,000 lines their loader had deleted changes no line, and ends": Effect.gen(function* () {
-    const sql = yield* seedInvoices
-    yield* sql`insert into invoices (organization_id, id) select 'org_a', 'large' || n from generate_series(1, 300) n`
-    yield* sql`
+suite(
+  "a deletion",
+  postgres,
+  {
+    "of invoices whose 6,000 lines their loader had deleted changes no line, and ends": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`insert into invoices (organization_id, id) select 'org_a', 'large' || n from generate_series(1, 300) n`
+      yield* sql`
       insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
       select 'org_a', 'large' || n, 'large' || n % 300 + 1, true, '2026-01-01' from generate_series(1, 6000) n`
-    const marked = sql`
+      const marked = sql`
       select count(distinct change_position)::integer as changes, bool_and(deleted_at = '2026-01-01') as kept
       from invoice_lines where id like 'large%'`
-    const before = yield* marked
-    const large = Array.makeBy(300, (n) => ({ invoice_id: `large${n + 1}` }))
-    const [claim] = yield* claimsFor({ invoices: large })
-    assert.deepStrictEqual(
-      claim && (yield* runOne(claim)),
-      outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 })
-    )
-    assert.deepStrictEqual(yield* marked, before)
-  }),
+      const before = yield* marked
+      const large = Array.makeBy(300, (n) => ({ invoice_id: `large${n + 1}` }))
+      const [claim] = yield* claimsFor({ invoices: large })
+      assert.deepStrictEqual(
+        claim && (yield* runOne(claim)),
+        outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 })
+      )
+      assert.deepStrictEqual(yield* marked, before)
+    }),
 
-  "fires triggers of others, which find their tables as in any other session": Effect.gen(function* () {
-    const sql = yield* seedInvoices
-    yield* sql`create table seen (id text)`
-    yield* sql`create function note_seen() returns trigger language plpgsql as $$ begin
+    "fires triggers of others, which find their tables as in any other session": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`create table seen (id text)`
+      yield* sql`create function note_seen() returns trigger language plpgsql as $$ begin
       insert into seen values (new.id); return null; end $$`
-    yield* sql`create trigger note_seen after update on invoices for each row execute function note_seen()`
-    const [claim] = yield* claimsFor({ invoices: [{ invoice_id: "i1" }] })
-    assert.deepInclude(claim && (yield* runOne(claim)), { lines_of_invoices: 2 })
-    assert.deepStrictEqual<unknown>(yield* sql`select id from seen`, [{ id: "i1" }])
-    yield* sql`drop function note_seen cascade`
-  }),
+      yield* sql`create trigger note_seen after update on invoices for each row execute function note_seen()`
+      const [claim] = yield* claimsFor({ invoices: [{ invoice_id: "i1" }] })
+      assert.deepInclude(claim && (yield* runOne(claim)), { lines_of_invoices: 2 })
+      assert.deepStrictEqual<unknown>(yield* sql`select id from seen`, [{ id: "i1" }])
+      yield* sql`drop function note_seen cascade`
+    }),
 
-  "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
-    const sql = yield* seedInvoices
-    yield* sql`drop index invoice_lines_search_invoice`
-    yield* sql`insert into invoices (organization_id, id) select 'org_a', 'new' || n from generate_series(1, 200) n`
-    yield* sql`
+    "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`drop index invoice_lines_search_invoice`
+      yield* sql`insert into invoices (organization_id, id) select 'org_a', 'new' || n from generate_series(1, 200) n`
+      yield* sql`
       insert into invoice_lines (organization_id, id, invoice)
       select 'org_a', 'new' || n, 'new' || n % 200 + 1 from generate_series(1, 800) n`
-    const session = yield* clientOf((yield* TestDatabase).url)
-    const read = Effect.andThen(
-      session`select pg_stat_force_next_flush()`,
-      session<{ rows: number }>`
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const read = Effect.andThen(
+        session`select pg_stat_force_next_flush()`,
+        session<{ rows: number }>`
         select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
         from pg_stat_user_tables where relname = 'invoice_lines'`
-    )
-    const [before] = yield* read
-    yield* deletedIn(session, { invoices: Array.makeBy(200, (n) => ({ invoice_id: `new${n + 1}` })) })
-    const [after] = yield* read
-    // A scan for each invoice would read 160,000.
-    assert.isBelow((after?.rows ?? 0) - (before?.rows ?? 0), 16_000)
-  })
-})
+      )
+      const [before] = yield* read
+      yield* deletedIn(session, { invoices: Array.makeBy(200, (n) => ({ invoice_id: `new${n + 1}` })) })
+      const [after] = yield* read
+      // A scan for each invoice would read 160,000.
+      assert.isBelow((after?.rows ?? 0) - (before?.rows ?? 0), 16_000)
+    })
+  },
+  {
+    "fires triggers of others, which find their tables as in any other session": "Citus moves no triggers of others",
+    "reads the lines once, as long as a first load has no index of their invoices":
+      "Citus counts reads on other servers"
+  }
+)
 
 suite("a deletion", atLength, {
   "looks facts up by their keys, also by statistics of a time when tasks had one": Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** What operators can see of tasks and replay, the row of a task, and the privileges of the database roles. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Option, Result } from "effect"
+import { Clock, DateTime, Duration, Effect, Layer, Option, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
@@ -8,9 +8,10 @@ import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
-import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { loginOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
 import { settler } from "../../support/deletions/sessions.ts"
 import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
@@ -165,11 +166,15 @@ const rowOf = (state: State, times: string, fields: Partial<Effect.Success<typeo
   ...fields
 })
 
-/** Runs with the privileges of a role. */
-const under = Effect.fnUntraced(function* <A, E, R>(role: string, work: Effect.Effect<A, E, R>) {
-  const { sql } = yield* TestDatabase
-  return yield* sql.withTransaction(Effect.andThen(sql`set local role ${sql(role)}`, work))
-})
+/** Runs over a login that has the privileges of a role. */
+const under = <A, E, R>(role: "api" | "intake" | "worker", work: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(loginOf(role), (login) =>
+    Layer.mergeAll(Scheduler.layer(delay), IntakeSecrets.layer, SenderTasks.layer).pipe(
+      Layer.provideMerge(Layer.succeed(TaskDatabase, login)),
+      Layer.fresh,
+      (services) => Effect.provide(work, services)
+    )
+  )
 
 const diesOf = (last_error: string) =>
   Effect.gen(function* () {
@@ -210,29 +215,29 @@ suite("the row of a task", postgres, {
   "has the time and the reason of its death: the end of its last attempt": diesOf(
     "The worker stopped during the attempt"
   ),
-  "is all that the role of the intake needs, with the secrets": Effect.gen(function* () {
-    const { schedule } = yield* Scheduler
-    const { of } = yield* IntakeSecrets
-    const done = Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
-    const [first, second] = yield* under("practice_data_intake", done)
-    assert.deepStrictEqual([first.status, second.status], ["scheduled", "duplicate"])
-  }).pipe(Effect.provide(IntakeSecrets.layer)),
+  "is all that the role of the intake needs, with the secrets": under(
+    "intake",
+    Effect.gen(function* () {
+      const { schedule } = yield* Scheduler
+      const { of } = yield* IntakeSecrets
+      const [first, second] = yield* Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
+      assert.deepStrictEqual([first.status, second.status], ["scheduled", "duplicate"])
+    })
+  ),
   "is what the role of the data API may read, for its organization": Effect.gen(function* () {
     const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
-    const { get, search } = yield* SenderTasks
-    const all = search({ states: ["scheduled"] }, { limit: 1, offset: 0 })
-    const [[found], task] = yield* Effect.orDie(under("practice_data_api", Effect.all([all, get(taskId)])))
+    const reading = Effect.flatMap(SenderTasks, ({ get, search }) =>
+      Effect.all([search({ state: "scheduled" }, { limit: 1, offset: 0 }), get(taskId)])
+    )
+    const [[found], task] = yield* Effect.orDie(under("api", reading))
     assert.deepStrictEqual(found, task)
-  }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_read" })),
-    Effect.provide(SenderTasks.layer)
-  ),
+  }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_read" }))),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
     yield* seedInvoices
-    const { fail, postpone } = yield* Scheduler
     yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }))
     yield* TestClock.adjust(delay)
     const done = Effect.gen(function* () {
+      const { fail, postpone } = yield* Scheduler
       yield* postpone(yield* claimOne(), Duration.zero)
       yield* fail(yield* claimOne(), "No", Duration.zero)
       yield* completes(yield* claimOne())
@@ -241,6 +246,6 @@ suite("the row of a task", postgres, {
       yield* Retention.empty(yield* DateTime.now, 1)
       yield* steps(2)
     })
-    yield* under("practice_data_worker", done)
+    yield* under("worker", done)
   })
 })

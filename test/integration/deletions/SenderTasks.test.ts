@@ -81,11 +81,10 @@ const fill = Effect.gen(function* () {
 const as = (organization: string) =>
   Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization }))
 
-const all: Criteria = { states: State.literals }
 const page = { limit: 100, offset: 0 }
 
-const search = (criteria: Partial<Criteria> = {}, bounds: Partial<typeof page> = {}) =>
-  Effect.flatMap(SenderTasks, (reads) => reads.search({ ...all, ...criteria }, { ...page, ...bounds }))
+const search = (criteria: Criteria = {}, bounds: Partial<typeof page> = {}) =>
+  Effect.flatMap(SenderTasks, (reads) => reads.search(criteria, { ...page, ...bounds }))
 
 /** The number of tasks that a read reads. */
 const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
@@ -125,19 +124,18 @@ const rules: Readonly<Record<string, Effect.Effect<void, Failure, SenderTasks | 
       assert.deepStrictEqual(pages.flat(), expected(), `pages of ${limit}`)
     }
   }),
-  "a search by states returns the tasks in them, and none for no state": Effect.gen(function* () {
-    const some: ReadonlyArray<ReadonlyArray<State>> = [...State.literals.map(Array.of), ["dead", "scheduled"], []]
-    for (const states of some) {
-      const wanted = expected().filter(({ state }) => states.includes(state))
-      assert.deepStrictEqual(yield* search({ states }), wanted)
-      assert.deepStrictEqual(yield* search({ states }, { limit: 2, offset: 1 }), wanted.slice(1, 3))
+  "a search by a state returns the tasks in it, and none for an unknown one": Effect.gen(function* () {
+    for (const state of [...State.literals, "Dead", ""]) {
+      const wanted = expected().filter((task) => task.state === state)
+      assert.deepStrictEqual(yield* search({ state }), wanted)
+      assert.deepStrictEqual(yield* search({ state }, { limit: 2, offset: 1 }), wanted.slice(1, 3))
     }
   }),
   "scheduled since a time is at or after it, to the microsecond": Effect.gen(function* () {
     const keys = keysOf(yield* search({ scheduledSince: since(40) }))
     assert.deepStrictEqual(keys, ["done", "waits"])
     assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40, 1n) })), ["waits"])
-    assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40), states: ["completed"] })), ["done"])
+    assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40), state: "completed" })), ["done"])
     assert.isEmpty(yield* search({ scheduledSince: since(50, 1n) }))
     assert.lengthOf(yield* search({ scheduledSince: Instant.fromMillis(0) }), expected().length)
   }),
@@ -222,12 +220,12 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       Effect.gen(function* () {
         const sql = yield* many
         if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
-        const dead = { states: ["dead"] } as const
+        const dead = { state: "dead" }
         assert.isAtMost(yield* costOf(search()), 210)
         assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 2010)
         assert.isAtMost(yield* costOf(search({}, { offset: 5000 })), 5210)
         assert.isAtMost(yield* costOf(search(dead)), 20)
-        assert.isAtMost(yield* costOf(search({ states: ["scheduled"] })), 10)
+        assert.isAtMost(yield* costOf(search({ state: "scheduled" })), 10)
         assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 30)
         assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 210)
         assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
