@@ -1,7 +1,5 @@
 /** The bounds of pending tasks: of an organization, and of all unknown ones together, since anyone can make organizations up. */
 import { Clock, Effect, Schema } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
-import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 
@@ -17,11 +15,6 @@ export const bounds: Bounds = { known: 10_000, unknown: 5000, allUnknown: 10_000
 const Pending = Schema.Struct({ tasks: Schema.Int, isKnown: Schema.Boolean })
 type Pending = typeof Pending.Type
 
-export interface Counts<E> {
-  readonly of: (organization: string) => Effect.Effect<Pending, E>
-  readonly ofAllUnknown: Effect.Effect<Pending, E>
-}
-
 /** A count allows this part of the rest, so that so many processes together stay within the bounds. */
 const part = 1 / 16
 
@@ -31,32 +24,38 @@ const rest = 1_000_000_000n
 /** Anyone can make organizations up: beyond this number, the one that was longest unused is counted again. */
 const mostKept = 10_000
 
-/** The key of all unknown organizations. No organization has an empty id. */
-const everyone = ""
+/**
+ * Decides whether a delivery may be stored. Not each delivery counts a backlog. `count`: the pending tasks of an organization,
+ * or without one of all unknown ones.
+ */
+export const makeRoom = <E>(
+  { allUnknown, known, unknown }: Bounds,
+  count: (organization?: string) => Effect.Effect<Pending, E>
+) => {
+  const allowances = new Map<
+    string | undefined,
+    { readonly left: number; readonly isKnown: boolean; readonly until: bigint }
+  >()
 
-/** Decides whether a delivery may be stored. Not each delivery counts a backlog. */
-export const makeRoom = <E>({ allUnknown, known, unknown }: Bounds, counts: Counts<E>) => {
-  const allowances = new Map<string, { readonly left: number; readonly isKnown: boolean; readonly until: bigint }>()
-
-  const take = Effect.fnUntraced(function* (key: string, count: Effect.Effect<Pending, E>, most?: number) {
+  const take = Effect.fnUntraced(function* (organization?: string) {
     const now = yield* Clock.monotonicTimeNanos
-    let allowance = allowances.get(key)
+    let allowance = allowances.get(organization)
     if (allowance === undefined || (allowance.left <= 0 && now >= allowance.until)) {
-      const { isKnown, tasks } = yield* count
-      const left = Math.ceil(((most ?? (isKnown ? known : unknown)) - tasks) * part)
+      const { isKnown, tasks } = yield* count(organization)
+      const bound = organization === undefined ? allUnknown : isKnown ? known : unknown
+      const left = Math.ceil((bound - tasks) * part)
       allowance = { left, isKnown, until: left > 0 ? 0n : now + rest }
     }
-    allowances.delete(key)
-    allowances.set(key, { ...allowance, left: allowance.left - 1 })
-    const [oldest = key] = allowances.keys()
-    if (allowances.size > mostKept) allowances.delete(oldest)
+    allowances.delete(organization)
+    allowances.set(organization, { ...allowance, left: allowance.left - 1 })
+    if (allowances.size > mostKept) allowances.delete(allowances.keys().next().value)
     return { hasRoom: allowance.left > 0, isKnown: allowance.isKnown }
   })
 
   return Effect.fnUntraced(function* (organization: string) {
-    const own = yield* take(organization, counts.of(organization))
+    const own = yield* take(organization)
     if (own.isKnown || !own.hasRoom) return own
-    const all = yield* take(everyone, counts.ofAllUnknown, allUnknown)
+    const all = yield* take()
     // The organization may become known, and is then refused no more.
     if (!all.hasRoom) allowances.delete(organization)
     return all
@@ -66,26 +65,23 @@ export const makeRoom = <E>({ allUnknown, known, unknown }: Bounds, counts: Coun
 const rows = rowsOf(Pending)
 
 /** Counts pending tasks, each in the order of an index. */
-export const counting = (sql: Database, { allUnknown, known, unknown }: Bounds): Counts<SqlError> => {
-  const count = (isKnown: Fragment, condition: Fragment, order: string, most: number) =>
-    Effect.map(
-      rows(sql`
-        select count(*)::integer as tasks, ${isKnown} as "isKnown" from (
-          select 1 from deletion_tasks where state = 'scheduled' and ${condition} order by ${sql.literal(`${order} limit ${most}`)}
-        ) pending`),
-      ([pending = { tasks: 0, isKnown: false }]) => pending
+export const counting = (sql: Database, { allUnknown, known, unknown }: Bounds) =>
+  Effect.fnUntraced(function* (organization?: string) {
+    const [pending = { tasks: 0, isKnown: false }] = yield* rows(
+      organization === undefined
+        ? sql`
+          select count(*)::integer as tasks, false as "isKnown" from (
+            select 1 from deletion_tasks where state = 'scheduled' and not is_known
+            order by due_at ${sql.literal(`limit ${allUnknown}`)}
+          ) pending`
+        : sql`
+          select count(*)::integer as tasks, (
+            exists (select from organizations where organization_id = ${organization})
+            or exists (select from intake_secrets where organization_id = ${organization})
+          ) as "isKnown" from (
+            select 1 from deletion_tasks where state = 'scheduled' and organization_id = ${organization}
+            order by scheduled_for, id ${sql.literal(`limit ${Math.max(known, unknown)}`)}
+          ) pending`
     )
-  return {
-    of: (organization) =>
-      count(
-        sql`(
-          exists (select from organizations where organization_id = ${organization})
-          or exists (select from intake_secrets where organization_id = ${organization})
-        )`,
-        sql`organization_id = ${organization}`,
-        "scheduled_for, id",
-        Math.max(known, unknown)
-      ),
-    ofAllUnknown: count(sql`false`, sql`not is_known`, "due_at", allUnknown)
-  }
-}
+    return pending
+  })

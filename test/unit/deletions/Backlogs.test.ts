@@ -4,18 +4,16 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as Backlog from "../../../src/deletions/Backlog.ts"
 
-/** Room in backlogs, a delivery to an organization, and how often its tasks were counted, and those of all unknown ones. */
+/** Room in backlogs, a delivery to an organization, and how often its tasks were counted. Nobody else has any. */
 const backlog = (tasks: number, isKnown = true) => {
-  const state = { tasks, counts: 0, isKnown, all: 0, countsOfAll: 0 }
-  const of = Effect.sync(() => {
-    state.counts += 1
-    return { tasks: state.tasks, isKnown: state.isKnown }
-  })
-  const ofAllUnknown = Effect.sync(() => {
-    state.countsOfAll += 1
-    return { tasks: state.all, isKnown: false }
-  })
-  const room = Backlog.makeRoom(Backlog.bounds, { of: () => of, ofAllUnknown })
+  const state = { tasks, counts: 0 }
+  const count = (organization?: string) =>
+    Effect.sync(() => {
+      if (organization === undefined) return { tasks: 0, isKnown: false }
+      state.counts += 1
+      return { tasks: state.tasks, isKnown }
+    })
+  const room = Backlog.makeRoom(Backlog.bounds, count)
   return { state, deliver: (organization: string) => Effect.map(room(organization), ({ hasRoom }) => hasRoom) }
 }
 
@@ -26,21 +24,6 @@ it.effect.each([
   Effect.gen(function* () {
     assert.isTrue(yield* backlog(tasks - 1, isKnown).deliver("org_a"))
     assert.isFalse(yield* backlog(tasks, isKnown).deliver("org_a"))
-  })
-)
-
-it.effect("all unknown organizations together have a bound, and one that becomes known has room", () =>
-  Effect.gen(function* () {
-    const { deliver, state } = backlog(0, false)
-    state.all = 10_000 - 16
-    assert.isTrue(yield* deliver("org_1"))
-    state.all = 10_000
-    assert.isFalse(yield* deliver("org_2"))
-    assert.isFalse(yield* deliver("org_1"))
-    yield* TestClock.adjust("1 second")
-    assert.isFalse(yield* deliver("org_1"))
-    state.isKnown = true
-    assert.isTrue(yield* deliver("org_1"))
   })
 )
 
