@@ -36,6 +36,17 @@ test("each link of a document leads to a file, and to a heading in it", () => {
   assert.deepStrictEqual(broken, [])
 })
 
+test("each module that the architecture names exists", () => {
+  const named = [...readFileSync(join(root, "src/README.md"), "utf8").matchAll(/`([a-z/]+\/[A-Z]\w+)`/g)].map(
+    ([, name]) => name
+  )
+  assert.isAbove(named.length, 20)
+  assert.deepStrictEqual(
+    named.filter((name) => !existsSync(join(root, `src/${name}.ts`))),
+    []
+  )
+})
+
 layer(InProcess.layer())((it) => {
   it.effect("the README shows the response to its first request", () =>
     Effect.gen(function* () {
