@@ -113,12 +113,6 @@ export const decode = (text: string): Cursor | undefined => {
   return isValid ? { ...cursor, walks } : undefined
 }
 
-const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)
-
-/** True if a cursor needs no removals below a position, but for those of the transaction before it. */
-export const needsNoneBelow = ({ walks }: Pick<Cursor, "walks">, position: number): boolean =>
-  walks.every((walk) => Walk.lowestRemoval(walk) >= position - 1)
-
 /**
  * The verdict about a cursor, or about a reader without one.
  *
@@ -133,9 +127,12 @@ export const judge = (snapshot: FeedSnapshot, order: string | undefined, cursor:
   const { durableUntil, isInPlace, isMarked, keptFrom, mark, proven } = snapshot
   if (!isInPlace || !isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
-  if (cursor.order !== order || !needsNoneBelow(cursor, keptFrom)) return "Expired"
+  // Removals of the transaction before are kept too.
+  const needsDeleted = cursor.walks.some((walk) => Walk.lowestRemoval(walk) < keptFrom - 1)
+  if (cursor.order !== order || needsDeleted) return "Expired"
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
-  if (cursor.mark === mark) return isBelow(cursor, visibleIn(snapshot).next) ? "Readable" : "Expired"
+  const { next } = visibleIn(snapshot)
+  if (cursor.mark === mark) return cursor.walks.every(({ place }) => place.position < next) ? "Readable" : "Expired"
   if (proven === null) return "Expired"
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"

@@ -18,7 +18,7 @@ export const section = (key: string, title: string, ...content: ReadonlyArray<Co
 type Cell<Row> = (row: Row) => Content
 
 /** Columns by their titles. The first one names its row. */
-export type Columns<Row> = Readonly<Record<string, Cell<Row> | { readonly number: Cell<Row> }>>
+export type Columns<Row> = Readonly<Record<string, Cell<Row>>>
 
 interface Table<Row> {
   /** Read by screen readers. */
@@ -30,13 +30,10 @@ interface Table<Row> {
 /** A table that scrolls by itself on a narrow screen. */
 export const table = <Row>({ caption, columns, rows }: Table<Row>): Html => {
   if (rows.length === 0) return h("p", { class: "empty" })("None.")
-  const all = Object.entries(columns).map(([title, column]) =>
-    typeof column === "function" ? { title, cell: column } : { title, cell: column.number, kind: "number" }
-  )
-  const heads = all.map(({ kind, title }) => h("th", { scope: "col", class: kind })(title))
+  const heads = Object.keys(columns).map((title) => h("th", { scope: "col" })(title))
   const lines = rows.map((row) => {
-    const cells = all.map(({ cell, kind }, index) =>
-      h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(cell(row))
+    const cells = Object.values(columns).map((cell, index) =>
+      h(index === 0 ? "th" : "td", { scope: index === 0 && "row" })(cell(row))
     )
     return h("tr")(cells)
   })
@@ -136,7 +133,7 @@ export const chart = <Point extends { readonly start: number }>(
   })
   const columns: Columns<Point> = {
     "From (UTC)": ({ start }) => Format.iso(start).slice(11, 16),
-    ...Object.fromEntries(all.map(({ name, value }) => [name, { number: (point: Point) => format(value(point)) }]))
+    ...Object.fromEntries(all.map(({ name, value }) => [name, (point: Point) => format(value(point))]))
   }
   return h("figure")(
     h("figcaption")(
@@ -193,7 +190,6 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; font-weight: 400 }
 tr + tr > *, tbody > :first-child > * { border-top: 1px solid var(--line) }
 thead th { font-weight: 600; white-space: nowrap }
-.number { text-align: right; white-space: nowrap }
 :is(td, th) small { display: block; white-space: nowrap }
 td .text { display: inline-block; min-width: 9rem; max-width: 26rem; max-height: 4.5em; overflow: hidden }
 :is(td, th) .id { display: inline-block; min-width: 7rem; max-width: 21rem }

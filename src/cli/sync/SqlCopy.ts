@@ -55,10 +55,9 @@ const Progress = Schema.fromJsonString(
 )
 type Progress = typeof Progress.Type
 
-/** The row of the copy itself: its origin, a short text that differs for other columns of its rows, and its progress. */
+/** The row of the copy itself: its organization, a short text that differs for other columns of its rows, and its progress. */
 const Mark = Schema.Struct({
   organization: Schema.String,
-  url: Schema.String,
   columns: Schema.String,
   progress: Progress
 })
@@ -100,7 +99,7 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
   const notOurs = (table: string) =>
     refused(`The table ${table} in ${databaseName} exists, and practice-data did not create it. Choose another target.`)
 
-  const { organization, url } = options.origin
+  const { organization } = options
   const ownColumns = options.tables.flatMap(({ columns, name }) =>
     columns.map((column) => [name, column.name, column.type])
   )
@@ -109,10 +108,10 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
   const makeMark = Effect.gen(function* () {
     for (const { name } of options.tables) if (yield* exists(name)) return yield* notOurs(name)
     const text = "text not null"
-    const columns = { organization: "text primary key", url: text, columns: text, progress: text, in_step_at: instant }
+    const columns = { organization: "text primary key", columns: text, progress: text, in_step_at: instant }
     yield* create(markTable, columns)
-    const given = [organization, url, columnsHash]
-    yield* run(`insert into ${mark} (organization, url, columns, progress) values ($1, $2, $3, '{}')`, given)
+    const given = [organization, columnsHash]
+    yield* run(`insert into ${mark} (organization, columns, progress) values ($1, $2, '{}')`, given)
   })
 
   /** Checks the mark of the copy. Returns the progress. */
@@ -127,20 +126,13 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
     if (stored.columns !== columnsHash) {
       return yield* refuse("has other columns, as another version made it. Drop its tables, and sync again")
     }
-    if (stored.url === url) return stored.progress
-    if (!options.allowNewUrl) {
-      return yield* refuse(
-        `was made from ${stored.url}, but this is ${url}. If the service moved, run once with --allow-new-url`
-      )
-    }
-    yield* run(`update ${mark} set url = $1`, [url])
     return stored.progress
   })
 
   /** Records the progress, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
     const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
-    const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning url`, texts)
+    const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning organization`, texts)
     if (moved.length > 0) return after
     return yield* refused(`Another process changed the copy in ${databaseName}. Run only one sync per copy.`)
   })

@@ -31,7 +31,7 @@ const terminalReport = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ 
   canAnimate ? reports.text : reports.json
 )
 
-export interface SyncOptions extends Omit<Target.OpenOptions, "origin"> {
+export interface SyncOptions extends Omit<Target.OpenOptions, "organization"> {
   readonly source: Source.Source
   readonly target: Target.Target
   readonly report: Report
@@ -50,29 +50,30 @@ const sentence = ({ records, removed, reset }: typeof none) =>
 
 /** Reports the changes since the copy was last in step: at most each second, and at the end of a round. */
 export const reporting = Effect.fnUntraced(function* (report: Report) {
-  const counts = yield* Ref.make(none)
-  const reportedAt = yield* Ref.make<number | undefined>(undefined)
-  const isFirst = yield* Ref.make(true)
+  const state = yield* Ref.make({ total: none, reportedAt: Option.none<number>(), isFirst: true })
   return {
     applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Target.Change>) {
       const number = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
-      const total = yield* Ref.updateAndGet(counts, (before) => ({
+      const now = yield* Time.monotonic
+      const { reportedAt, total: before, ...rest } = yield* Ref.get(state)
+      const total = {
         records: before.records + number("record"),
         removed: before.removed + number("removed"),
         reset: before.reset + number("reset")
-      }))
-      const now = yield* Time.monotonic
-      const last = yield* Ref.updateAndGet(reportedAt, (before) => before ?? now)
-      if (last === undefined || now - last < 1000) return
-      yield* Ref.set(reportedAt, now)
-      yield* report({ event: "applied", ...total }, `${sentence(total)} so far`)
+      }
+      const isDue = Option.exists(reportedAt, (last) => now - last >= 1000)
+      yield* Ref.set(state, {
+        ...rest,
+        total,
+        reportedAt: isDue ? Option.some(now) : Option.orElseSome(reportedAt, () => now)
+      })
+      if (isDue) yield* report({ event: "applied", ...total }, `${sentence(total)} so far`)
     }),
     /** Reports the end of a round. Rounds without changes are silent, except the first. */
     inStep: Effect.fnUntraced(function* (seconds: number) {
-      const total = yield* Ref.getAndSet(counts, none)
-      yield* Ref.set(reportedAt, undefined)
+      const { isFirst, total } = yield* Ref.getAndSet(state, { total: none, reportedAt: Option.none(), isFirst: false })
       const hasNews = Object.values(total).some((value) => value > 0)
-      if (!(yield* Ref.getAndSet(isFirst, false)) && !hasNews) return
+      if (!isFirst && !hasNews) return
       const news = hasNews ? sentence(total) : "nothing new"
       yield* report({ event: "in_step", seconds, ...total }, `In step: ${news}, after ${seconds.toFixed(1)} s.`)
     })
@@ -171,12 +172,12 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   })
 
   const session = Effect.gen(function* () {
-    const origin = { organization: yield* source.organization, url: source.url }
-    const copy = yield* target.open({ ...options, origin })
+    const organization = yield* source.organization
+    const copy = yield* target.open({ organization, tables })
     const before = yield* Ref.get(phase)
     if (before._tag === "Starting") {
-      const opened = `${origin.organization} at ${origin.url}, to ${target.name}`
-      yield* report({ event: "opened", ...origin, target: target.name }, opened)
+      const opened = `${organization} at ${source.url}, to ${target.name}`
+      yield* report({ event: "opened", organization, url: source.url, target: target.name }, opened)
       yield* Ref.set(phase, before.since === undefined ? Phase.Running() : Phase.Down({ since: before.since }))
     }
     const round = Effect.gen(function* () {
@@ -219,8 +220,7 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
       Flag.withDescription("API key (prefer PRACTICE_DATA_API_KEY, which other users cannot see)"),
       Flag.withFallbackConfig(Config.Redacted("PRACTICE_DATA_API_KEY")),
       Flag.optional
-    ),
-    allowNewUrl: Output.flag("allow-new-url", "Accept a copy made from another URL, if the service moved")
+    )
   }
 })(function* (given) {
   if (Option.isNone(given.apiKey)) return yield* misused("No API key. Set PRACTICE_DATA_API_KEY or --api-key.")

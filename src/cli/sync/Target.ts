@@ -81,10 +81,8 @@ export interface Copy {
 }
 
 export interface OpenOptions {
-  /** The organization and the service whose copy the target has, or is to have. */
-  readonly origin: { readonly organization: string; readonly url: string }
-  /** Accepts a copy that was made from another address. */
-  readonly allowNewUrl: boolean
+  /** The organization whose copy the target has, or is to have. */
+  readonly organization: string
   readonly tables: ReadonlyArray<Table>
 }
 

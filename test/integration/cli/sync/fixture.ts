@@ -45,14 +45,14 @@ export const more = { has_more: true }
 /** The response of the service to a cursor, which is a number: 0 at the beginning. */
 export type Script = (at: number) => Response | Effect.Effect<Response, CursorExpired | Failed>
 
-const origin = { organization: "org_a", url: "http://service" }
+const organization = "org_a"
 
 /** The opening of a copy of charges. */
-export const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
+export const opening = { organization, tables: [tableOf("charges")] }
 
 const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
-  url: origin.url,
-  organization: Effect.succeed(origin.organization),
+  url: "http://service",
+  organization: Effect.succeed(organization),
   changes: (from) =>
     Stream.paginate(Number(from ?? 0), (at) =>
       Effect.gen(function* () {
@@ -66,7 +66,7 @@ const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
   ...over
 })
 
-export interface Given extends Partial<Pick<Sync.SyncOptions, "allowNewUrl" | "report" | "watch">> {
+export interface Given extends Partial<Pick<Sync.SyncOptions, "report" | "watch">> {
   readonly resources?: ReadonlyArray<string>
   /** A field that this package does not know. */
   readonly without?: string
@@ -83,6 +83,5 @@ export const syncWith = (target: Target, script: Script, given: Given = {}) =>
       const table = tableOf(name)
       return { ...table, columns: table.columns.filter((column) => column.name !== given.without) }
     }),
-    watch: given.watch,
-    allowNewUrl: given.allowNewUrl ?? false
+    watch: given.watch
   })
