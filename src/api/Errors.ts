@@ -133,15 +133,19 @@ interface StoreFailure {
   readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
 
-const textsOf = (store: string) => ({
+const storeTexts = (store: string) => ({
   Unreachable: `The ${store} cannot be reached`,
   Busy: `The ${store} is busy`,
   Refused: `The ${store} refuses the service`
 })
 
-const down = (texts: ReturnType<typeof textsOf>) => retried(texts.Unreachable)
+const down = (texts: ReturnType<typeof storeTexts>) => retried(texts.Unreachable)
 
-const [credentials, records, tasks] = [textsOf("credential store"), textsOf("record store"), textsOf("task store")]
+const [credentials, records, tasks] = [
+  storeTexts("credential store"),
+  storeTexts("record store"),
+  storeTexts("task store")
+]
 
 /** 503: the store of API keys has no answer. Never reported as 401. */
 export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, down(credentials)) {

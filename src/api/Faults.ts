@@ -78,16 +78,16 @@ const faultsOfTypes: Partial<Record<SchemaAST.AST["_tag"], Fault>> = {
   Objects: faults.object
 }
 
-const faultOfSchema = (ast: SchemaAST.AST): Fault => {
+const schemaFault = (ast: SchemaAST.AST): Fault => {
   const named = faultIn(ast.annotations)
   if (named !== undefined) return named
   if (ast._tag !== "Union") return faultsOfTypes[ast._tag] ?? faults.value
   const first = ast.types.find((type) => type._tag !== "Null")
-  return first === undefined ? faults.value : faultOfSchema(first)
+  return first === undefined ? faults.value : schemaFault(first)
 }
 
 /** The fault of an issue that holds no other. */
-const faultOf = (issue: SchemaIssue.Issue): Fault => {
+const issueFault = (issue: SchemaIssue.Issue): Fault => {
   switch (issue._tag) {
     case "MissingKey":
       return faults.missing
@@ -95,7 +95,7 @@ const faultOf = (issue: SchemaIssue.Issue): Fault => {
       return faults.extra
     case "InvalidType":
     case "AnyOf":
-      return faultOfSchema(issue.ast)
+      return schemaFault(issue.ast)
     default:
       return ("annotations" in issue ? faultIn(issue.annotations) : undefined) ?? faults.value
   }
@@ -116,7 +116,7 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
     const path = issue._tag === "Pointer" ? issue.path : []
     return validationErrors(issue.issue, [...loc, ...path.map((key) => (Predicate.isNumber(key) ? key : String(key)))])
   }
-  if (!("issues" in issue) || issue.issues.length === 0) return [item(loc, faultOf(issue))]
+  if (!("issues" in issue) || issue.issues.length === 0) return [item(loc, issueFault(issue))]
   const known = issue.issues.filter((inner) => !isExtra(inner))
   return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
 }

@@ -111,7 +111,7 @@ const operators = ({ databaseUrl, operationsHost: host, operationsPort }: Settin
 }
 
 /** The layers of each role. A process has those of its roles; a layer of several roles is built once. */
-const layersOf = (settings: Settings) => {
+const roleLayers = (settings: Settings) => {
   const { deletionDelay, rateLimit, requireSignatures, taskRetention } = settings
   const limit = Option.match(rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
   const scheduler = Scheduler.layer(deletionDelay)
@@ -153,7 +153,7 @@ const draining = ({ drain }: Settings) =>
 /** The service with its roles: its layers in the order in which they stop. They start in the opposite order. */
 const service = (settings: Settings) => {
   const { logFormat, logLevel, roles } = settings
-  const layers = layersOf(settings)
+  const layers = roleLayers(settings)
   const ofRoles = roles.map((role) => layers[role])
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
   const routes = ofRoles.map((role) => role.routes)

@@ -36,7 +36,7 @@ const searches = <Given extends object, A, I extends object, E>(
 ) => {
   const encode = json(Schema.Array(record))
   const read = (payload: Given) => encode(Effect.map(group.search({ payload }), ({ body }) => body))
-  const timeOf = (row: I | undefined) => (Predicate.hasProperty(row, orderedBy) ? String(row[orderedBy]) : undefined)
+  const instant = (row: I | undefined) => (Predicate.hasProperty(row, orderedBy) ? String(row[orderedBy]) : undefined)
   const since = Object.entries(filters).find(([, { fields, kind }]) => kind === "since" && fields.includes(orderedBy))
   return {
     /** A page of the records that match every filter, by default the first 100. */
@@ -50,8 +50,8 @@ const searches = <Given extends object, A, I extends object, E>(
         // A page begins at the time of the last record that was read, after the records of that time.
         Stream.paginate({ offset: 0, time: "" }, ({ offset, time }) =>
           Effect.map(read({ ...given, ...(since && time && { [since[0]]: time }), limit: 1000, offset }), (page) => {
-            const last = (since && timeOf(page.at(-1))) ?? ""
-            const past = last === time ? offset + page.length : page.filter((row) => timeOf(row) === last).length
+            const last = (since && instant(page.at(-1))) ?? ""
+            const past = last === time ? offset + page.length : page.filter((row) => instant(row) === last).length
             return [page, page.length < 1000 ? Option.none() : Option.some({ offset: past, time: last })] as const
           })
         )

@@ -63,7 +63,7 @@ const isDown = givenUp("unreachable", Failure.Unreachable({ reason: "The databas
 const isUnanswered = <E>(error: E): error is Extract<E, SqlError | GivenUp> =>
   error instanceof GivenUp || isSqlError(error)
 
-const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
+const statementOutcome = (exit: Exit.Exit<unknown, unknown>): Outcome => {
   if (Exit.isSuccess(exit)) return "success"
   if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
   const error = Cause.squash(exit.cause)
@@ -173,7 +173,7 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
           const { current: started = now(clock) } = begun
           const [waited, took] = [started - requested, now(clock) - started]
           if (notes !== undefined) noteStatement(notes, waited, took)
-          meter?.ended(outcomeOf(exit), waited, begun.current === undefined ? undefined : took)
+          meter?.ended(statementOutcome(exit), waited, begun.current === undefined ? undefined : took)
         })
       ),
       Effect.catchIf(isUnanswered, (error) => {

@@ -78,7 +78,7 @@ export const completeRaw = (response: Response, exchange: Exchange) => {
   return { body, status, headers: { ...headers, ...headersOfAll(exchange) } }
 }
 
-const lengthOf = ({ body }: Pick<Response, "body">) => (body._tag === "Empty" ? 0 : (body.contentLength ?? 0))
+const bodyLength = ({ body }: Pick<Response, "body">) => (body._tag === "Empty" ? 0 : (body.contentLength ?? 0))
 
 /**
  * Passes the facts of a request to observers, and ends its span.
@@ -97,7 +97,7 @@ export const conclude = (
     // A statement was refused, and run again.
     refusal: status < 400 ? undefined : notes.refusal,
     status,
-    bytes: response === undefined || head.method === "HEAD" ? 0 : lengthOf(response),
+    bytes: response === undefined || head.method === "HEAD" ? 0 : bodyLength(response),
     duration: monotonic(context) - started,
     trace
   }

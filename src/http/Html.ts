@@ -48,10 +48,10 @@ export class Html {
 /** The content of an element. Nothing is shown for `undefined` and `false`. */
 export type Content = Html | string | number | undefined | false | ReadonlyArray<Content>
 
-const textOf = (content: Content): string => {
+const render = (content: Content): string => {
   if (content === undefined || content === false) return ""
   if (content instanceof Html) return content.text
-  return typeof content === "object" ? content.map(textOf).join("") : escaped(String(content))
+  return typeof content === "object" ? content.map(render).join("") : escaped(String(content))
 }
 
 /** Makes an element: `h("p", { class: "note" })("Text")`. Attributes that are `undefined` or `false` are left out. */
@@ -60,7 +60,7 @@ export const h =
   (...content: ReadonlyArray<Content>): Html => {
     const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
     if (voidElements.includes(name)) return Html.markup(start)
-    return Html.markup(`${start}${textOf(content)}</${name}>`)
+    return Html.markup(`${start}${render(content)}</${name}>`)
   }
 
 /** A path with parameters. Those without a value are left out. */

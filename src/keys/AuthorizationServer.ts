@@ -67,7 +67,7 @@ const lookUp =
         )
 
 // The key is in a header: the query is not needed.
-const credentialOf = Effect.provideService(
+const presentedKey = Effect.provideService(
   HttpApiBuilder.securityDecode(bearer),
   HttpServerRequest.ParsedSearchParams,
   {}
@@ -79,7 +79,7 @@ const credentialOf = Effect.provideService(
  */
 export const earlyLookUp = Effect.map(Effect.serviceOption(OrgResolver), (resolver) => {
   if (Option.isNone(resolver)) return undefined
-  const outcomes = Effect.exit(Effect.flatMap(credentialOf, lookUp(resolver.value)))
+  const outcomes = Effect.exit(Effect.flatMap(presentedKey, lookUp(resolver.value)))
   return <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.flatMap(outcomes, (outcome) =>
       Option.exists(Exit.findErrorOption(outcome), ({ _tag }) => _tag === "Unauthorized")

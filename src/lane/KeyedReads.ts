@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
   const resolver = yield* OrgResolver
   const short = yield* Pipeline.make(sql)
   const plain = OrganizationReads.make(sql)
-  const textOf = makeTexts()
+  const keyedTextFor = makeTexts()
 
   /** True where keys are beside the records: not if these are distributed, since their statements need the id. */
   const isBeside = () => isSameDatabase(sql, keys) && sql.distribution.isDistributed() === false
@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
   /** The rows of a query, whose statement looks up the key too. */
   const readByKey = <Row extends object>(query: OrganizationReads.Query<Row>, digest: string) => {
     const hash = digestBytes(digest)
-    const text = textOf(query)
+    const text = keyedTextFor(query)
     const pooled = Effect.suspend(() =>
       OrganizationReads.run<Row & KeyRow>(sql, { ...query, text }, hash, `key ${digest}`)
     )

@@ -74,8 +74,8 @@ const keep = (place: Place, { open }: Pipelined) =>
   )
 
 // As unchecked as `unsafe` of the client: a text of SQL tells no types.
-function rowsOf<A extends object>(result: PgConnection.Result): ReadonlyArray<A>
-function rowsOf({ rows }: PgConnection.Result): ReadonlyArray<object> {
+function typedRows<A extends object>(result: PgConnection.Result): ReadonlyArray<A>
+function typedRows({ rows }: PgConnection.Result): ReadonlyArray<object> {
   return rows
 }
 
@@ -117,7 +117,7 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
     values: ReadonlyArray<unknown>,
     isTraced: boolean
   ) => {
-    const rows = Effect.map(connection.query(text, values), rowsOf<A>)
+    const rows = Effect.map(connection.query(text, values), typedRows<A>)
     if (!isTraced) return rows
     const all = { ...attributes, "db.query.text": text }
     return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })

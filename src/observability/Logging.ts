@@ -74,7 +74,7 @@ export const safe = (text: string, longest = 2000): string =>
 const shown = (value: unknown) =>
   Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 })
 
-const valueOf = (value: unknown) => {
+const fieldValue = (value: unknown) => {
   if (value === undefined || value === null) return undefined
   return Predicate.isNumber(value) || Predicate.isBoolean(value) ? value : safe(shown(value))
 }
@@ -90,14 +90,14 @@ const logger = (format: LogOptions["format"], { write }: Writer) =>
     const line = formats[format]({
       ...headOf(date.getTime(), logLevel, safe(shown(first))),
       detail: details.length === 0 ? undefined : safe(details.map(shown).join(" ")),
-      ...Record.map(fiber.getRef(References.CurrentLogAnnotations), valueOf),
+      ...Record.map(fiber.getRef(References.CurrentLogAnnotations), fieldValue),
       ...(cause.reasons.length > 0 && { cause: safe(Cause.pretty(cause)) }),
       ...(span?.sampled === true && { trace_id: span.traceId, span_id: span.spanId })
     })
     write(line, format === "pretty" || LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
 
-const noticeOf = (format: LogOptions["format"]) => (lines: number, time: number) =>
+const droppedNotice = (format: LogOptions["format"]) => (lines: number, time: number) =>
   formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
 
 /** The logger and the level of everything that is built with this layer, over a writer. */
@@ -110,4 +110,4 @@ export const layerNoDeps = ({ format, level }: LogOptions) =>
 
 /** The same, to standard output. */
 export const layer = (options: LogOptions) =>
-  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(noticeOf(options.format)))
+  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(droppedNotice(options.format)))

@@ -159,7 +159,8 @@ interface Counting {
 
 const classes: ReadonlyArray<Status> = ["2xx", "3xx", "4xx"]
 
-const statusOf = (status: number): Status => (status === 499 ? "499" : (classes[Math.floor(status / 100) - 2] ?? "5xx"))
+const statusClass = (status: number): Status =>
+  status === 499 ? "499" : (classes[Math.floor(status / 100) - 2] ?? "5xx")
 
 /** The reason of a refusal that nothing noted. 404 and 410 are answers; who refuses with another status notes why. */
 const reasons: Readonly<Record<number, Refused>> = {
@@ -176,7 +177,7 @@ const reasons: Readonly<Record<number, Refused>> = {
 export const reasonOf = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
   status < 400 ? undefined : (refusal ?? reasons[status])
 
-const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => {
+const deliveryOutcome = ({ outcome, status }: RequestFacts): Delivery | undefined => {
   if (outcome !== undefined) return outcome
   if (status === 503) return "unavailable"
   if (status === 401) return "unsigned"
@@ -195,11 +196,11 @@ const memoized = <Key, A>(make: (key: Key) => A) => {
 
 /** An observer that counts requests. */
 export const counting = ({ counter, histogram }: Series, { endpoints, intake }: Counting) => {
-  const requestsOf = memoized((endpoint: string) =>
+  const requestCounter = memoized((endpoint: string) =>
     memoized((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
   )
-  const seriesOf = memoized((endpoint: string) => ({
-    requests: requestsOf(endpoint),
+  const endpointSeries = memoized((endpoint: string) => ({
+    requests: requestCounter(endpoint),
     bytes: counter("practice_data_http_response_bytes_total", { endpoint }),
     duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
   }))
@@ -207,20 +208,20 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
   const delivered = memoized((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
 
   // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
-  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestsOf(endpoint))
+  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestCounter(endpoint))
   refusals.forEach(refused)
   if (intake !== undefined) deliveries.forEach(delivered)
 
   return (facts: RequestFacts) => {
     const { endpoint } = facts
-    const status = statusOf(facts.status)
-    const { bytes, duration, requests } = seriesOf(endpoint)
+    const status = statusClass(facts.status)
+    const { bytes, duration, requests } = endpointSeries(endpoint)
     requests(status).add()
     bytes.add(facts.bytes)
     duration.observe(facts.duration / 1000)
     const reason = reasonOf(facts)
     if (reason !== undefined) refused(reason).add()
-    const delivery = endpoint === intake && facts.method === "POST" ? deliveryOf(facts) : undefined
+    const delivery = endpoint === intake && facts.method === "POST" ? deliveryOutcome(facts) : undefined
     if (delivery !== undefined) delivered(delivery).add()
   }
 }

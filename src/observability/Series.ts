@@ -10,7 +10,7 @@ interface Gauge {
 type Labels = Readonly<Record<string, string>>
 
 /** The options of a metric of `effect`. Its labels are in the order of the list: another order is another series. */
-const optionsOf = (name: Name, [labels = {}]: ReadonlyArray<Labels>) => {
+const metricOptions = (name: Name, [labels = {}]: ReadonlyArray<Labels>) => {
   const definition: Definition = metrics[name]
   return {
     description: definition.help,
@@ -36,16 +36,16 @@ const make = (registry: Metric.MetricRegistry) => {
   return {
     /** The counter of these labels. Exposed at 0 from this call on. */
     counter: <Each extends NameOf<"counter">>(name: Each, ...labels: LabelArgument<Each>) => {
-      const update = updating(Metric.counter(name, optionsOf(name, labels)))
+      const update = updating(Metric.counter(name, metricOptions(name, labels)))
       return { add: (amount = 1) => update(amount) }
     },
     /** The histogram of these labels. It is there, empty, from this call on. */
     histogram: <Each extends NameOf<"histogram">>(name: Each, ...labels: LabelArgument<Each>) => ({
-      observe: updating(Metric.histogram(name, optionsOf(name, labels)))
+      observe: updating(Metric.histogram(name, metricOptions(name, labels)))
     }),
     /** The gauge of these labels. There is no series until it is set. */
     gauge: <Each extends NameOf<"gauge">>(name: Each, ...labels: LabelArgument<Each>): Gauge => {
-      const metric = Metric.gauge(name, optionsOf(name, labels))
+      const metric = Metric.gauge(name, metricOptions(name, labels))
       return {
         set: (value) => {
           if (value === undefined) Metric.removeUnsafe(metric, context)
@@ -58,8 +58,8 @@ const make = (registry: Metric.MetricRegistry) => {
       Effect.acquireRelease(
         Effect.sync(() =>
           metrics[name].kind === "counter"
-            ? register(Metric.counter(name, optionsOf(name, labels)), () => ({ count: read(), incremental: true }))
-            : register(Metric.gauge(name, optionsOf(name, labels)), () => ({ value: read() }))
+            ? register(Metric.counter(name, metricOptions(name, labels)), () => ({ count: read(), incremental: true }))
+            : register(Metric.gauge(name, metricOptions(name, labels)), () => ({ value: read() }))
         ),
         (registration) => Effect.sync(() => registration.remove())
       )

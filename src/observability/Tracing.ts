@@ -46,13 +46,13 @@ export const longest = 4096
 const isOfClient = (error: unknown) =>
   Predicate.hasProperty(error, "httpApiStatus") && Number(error.httpApiStatus) < 500
 
-const kindOf = (error: unknown): string => {
+const errorKind = (error: unknown): string => {
   if (isSqlError(error)) return error.reason._tag
   if (Predicate.hasProperty(error, "_tag")) return String(error._tag)
   return Predicate.isError(error) ? error.name : typeof error
 }
 
-const codeOf = (error: unknown) => {
+const sqlState = (error: unknown) => {
   const cause = isSqlError(error) ? error.reason.cause : undefined
   const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
   return Predicate.isString(code) && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
@@ -69,9 +69,9 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
   }
   const error = Cause.squash(exit.cause)
   if (isOfClient(error)) return Exit.void
-  const kind = kindOf(error)
+  const kind = errorKind(error)
   if (given === undefined) span.attribute(errorType, kind)
-  const code = codeOf(error)
+  const code = sqlState(error)
   if (code !== undefined) span.attribute("db.response.status_code", code)
   return failed(kind)
 }

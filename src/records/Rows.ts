@@ -18,12 +18,12 @@ export interface Row {
 }
 
 /** An object in a record has a column for each of its values: `payment_split.to_Clinic` is `payment_split_to_clinic`. */
-const columnsOf = (values: object, prefix = ""): Columns =>
+const toColumns = (values: object, prefix = ""): Columns =>
   Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => {
       const column = prefix + Field.columnOf(name)
       return Predicate.isObject(value) && !Array.isArray(value)
-        ? Object.entries(columnsOf(value, `${column}_`))
+        ? Object.entries(toColumns(value, `${column}_`))
         : [[column, value] as const]
     })
   )
@@ -38,7 +38,7 @@ export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource:
   for (const stored of records) {
     const record = yield* encodeRecord(stored)
     const { organization_id: organization } = stored
-    const columns = columnsOf({ organization_id: organization, ...(yield* encodeHidden(stored)), ...record })
+    const columns = toColumns({ organization_id: organization, ...(yield* encodeHidden(stored)), ...record })
     rows.push({ organization, id: String(columns["id"]), columns, record: fromText(yield* encodeJson(record)) })
   }
   return rows
@@ -74,7 +74,7 @@ export const load = Effect.fnUntraced(function* <R extends Resource>(
   }
 })
 
-const exampleOf = <Fields extends Field.Fields>(fields: Fields): Schema.Struct.Type<Fields> => {
+const exampleRecord = <Fields extends Field.Fields>(fields: Fields): Schema.Struct.Type<Fields> => {
   const schema = Schema.Struct(fields)
   const { definitions, schema: json } = Schema.toJsonSchemaDocument(schema)
   // oxlint-disable-next-line effecttsgo/schema-sync -- a field without an example is a bug
@@ -90,7 +90,7 @@ export const build = <Name extends string, Fields extends Field.Fields, Hidden e
   values: Partial<Stored<Resource<Name, Fields, Hidden, F>>> = {}
 ): Stored<Resource<Name, Fields, Hidden, F>> => ({
   organization_id: "org_oakridge",
-  ...exampleOf(resource.hidden),
-  ...exampleOf(resource.record.fields),
+  ...exampleRecord(resource.hidden),
+  ...exampleRecord(resource.record.fields),
   ...values
 })

@@ -45,7 +45,7 @@ const maxDigits = 15
  * The number of a text: a decimal with or without an exponent; zeros may lead and trail. Undefined if no column can hold
  * it. Takes time in proportion to the text.
  */
-const numberOf = (text: string): number | undefined => {
+const parseNumber = (text: string): number | undefined => {
   const [, decimal] = /^[+-]?(\d+(?:\.\d+)?)(?:e[+-]?\d+)?$/i.exec(text) ?? []
   if (decimal === undefined) return undefined
   // Without the look-behind, each zero of a run would look for the end of the run.
@@ -79,7 +79,7 @@ const comparisons: Readonly<
     holds: (row) => columns.some((name) => row[name] === given)
   }),
   numberEquals: ([name = ""], given) => {
-    const number = numberOf(given)
+    const number = parseNumber(given)
     if (number === undefined) return never
     return {
       value: String(number),

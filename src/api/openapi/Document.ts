@@ -47,7 +47,7 @@ export const annotations = ({ isContract = false, operation, request, statuses =
       responses: Record.map<string, OpenApi.OpenApiSpecResponse, object>(responses, (response, status) => ({
         ...response,
         ...(response.headers?.[errorHeader] && {
-          headers: { ...response.headers, ...errorOf(...response.description.split(" | ")) }
+          headers: { ...response.headers, ...errorNameHeader(...response.description.split(" | ")) }
         }),
         ...statuses[status]
       }))
@@ -71,7 +71,7 @@ export const bodyStatuses: Readonly<Record<string, Status>> = {
 const text = (...values: ReadonlyArray<string>) => ({ schema: { type: "string", enum: values } })
 
 /** The header that names the error. */
-const errorOf = (...names: ReadonlyArray<string>) => ({
+const errorNameHeader = (...names: ReadonlyArray<string>) => ({
   [errorHeader]: { ...text(...Array.dedupe(names)), required: true }
 })
 
@@ -89,7 +89,7 @@ const headers = {
 }
 
 /** A parameter with its description and its example beside its schema. */
-const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
+const documentParameter = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)
   return {
     ...given,
@@ -127,16 +127,16 @@ interface ApiDocumentation {
 
 /** The annotations of an API that make its document. */
 export const documentation = ({ contract = [], required, statuses = {}, url, ...about }: ApiDocumentation) => {
-  const operationOf = (given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
+  const documentOperation = (given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
     const { requestBody } = given
     const error = { "application/json": { schema: reference("schemas", "ErrorDetail") } }
     const responses = {
       ...given.responses,
-      500: { description: "", headers: errorOf(errorName(bugText)), content: error }
+      500: { description: "", headers: errorNameHeader(errorName(bugText)), content: error }
     }
     return {
       ...given,
-      parameters: given.parameters.map(parameterOf),
+      parameters: given.parameters.map(documentParameter),
       ...(requestBody && required && { requestBody: withBody(requestBody, schemas) }),
       responses: Record.map<string, OpenApi.OpenApiSpecResponse & Status, object>(responses, (response, code) => {
         const { description, example } = { 500: internalError, ...statuses }[code] ?? {}
@@ -179,7 +179,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
       })
       const paths = Record.map(
         items,
-        Record.map((operation) => operationOf(operation, schemas))
+        Record.map((operation) => documentOperation(operation, schemas))
       )
       const written = JSON.stringify(paths)
       return {

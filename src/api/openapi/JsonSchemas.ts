@@ -13,15 +13,15 @@ export const reference = (kind: "schemas" | "headers", name: string) => ({
 /** The last part of a path or a reference. */
 export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
 
-const membersOf = ({ anyOf }: Schema): ReadonlyArray<Schema> =>
+const unionMembers = ({ anyOf }: Schema): ReadonlyArray<Schema> =>
   Array.isArray(anyOf) ? anyOf.filter(Predicate.isObject) : []
 
-const propertiesOf = (schema: Schema): Readonly<Record<string, Schema>> =>
+const objectProperties = (schema: Schema): Readonly<Record<string, Schema>> =>
   Predicate.isObject(schema["properties"]) ? Record.filter(schema["properties"], Predicate.isObject) : {}
 
 const withNullAmongTypes = (schema: Schema): Schema => {
   const { anyOf: _, ...rest } = schema
-  const members = membersOf(schema)
+  const members = unionMembers(schema)
   const [value] = members.filter(({ type }) => type !== "null")
   const isNullable = members.length === 2 && members.some(({ type }) => type === "null")
   if (value === undefined || !isNullable || !Predicate.isString(value["type"])) return schema
@@ -51,7 +51,7 @@ export const simplify = (schema: Schema, isOpen: boolean): Schema => {
 
 /** Makes a property required, and not null, if the schema has it. */
 export const requiring = (schema: Schema, name: string): Schema => {
-  const properties = propertiesOf(schema)
+  const properties = objectProperties(schema)
   if (!(name in properties)) return schema
   const type = [properties[name]?.["type"]].flat().find((one) => one !== "null")
   return { ...schema, properties: { ...properties, [name]: { ...properties[name], type } }, required: [name] }
@@ -71,9 +71,11 @@ export const exampleOf = (schema: Schema, schemas: JsonSchema.Definitions): unkn
   if (Array.isArray(examples)) return examples[0]
   if (Predicate.isString($ref)) return exampleOf(schemas[lastOf($ref)] ?? {}, schemas)
   if (Array.isArray(values)) return values[0]
-  const [member] = membersOf(schema)
+  const [member] = unionMembers(schema)
   if (member !== undefined) return exampleOf(member, schemas)
   if (Predicate.isObject(items)) return [exampleOf(items, schemas)]
   if (type === "boolean") return false
-  return type === "object" ? Record.map(propertiesOf(schema), (property) => exampleOf(property, schemas)) : undefined
+  return type === "object"
+    ? Record.map(objectProperties(schema), (property) => exampleOf(property, schemas))
+    : undefined
 }

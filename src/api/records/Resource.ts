@@ -63,21 +63,21 @@ interface SchemaOf extends Struct.Lambda {
 const examplesIn = SchemaAST.resolveAt<ReadonlyArray<unknown>>("examples")
 
 /** The examples of a field, which may be null. A filter takes a text also where the field is a number. */
-const examplesOf = (field: Schema.Top | undefined): ReadonlyArray<string> => {
+const exampleTexts = (field: Schema.Top | undefined): ReadonlyArray<string> => {
   const members = field === undefined ? [] : SchemaAST.isUnion(field.ast) ? field.ast.types : [field.ast]
   return members.flatMap((ast) => examplesIn(ast) ?? []).map(String)
 }
 
 /** The schema of a filter, with the examples of the field that it is compared with. */
-const schemasOf = (record: Resource["record"]) =>
+const filterSchemas = (record: Resource["record"]) =>
   Struct.lambda<SchemaOf>(({ fields, kind, schema }) => {
-    const examples = kind === "equals" || kind === "numberEquals" ? examplesOf(record.fields[fields[0]]) : []
+    const examples = kind === "equals" || kind === "numberEquals" ? exampleTexts(record.fields[fields[0]]) : []
     return examples.length > 0 ? schema.annotate({ examples }) : schema
   })
 
-const exampleId = ({ record }: Resource) => examplesOf(record.fields["id"])[0] ?? ""
+const exampleId = ({ record }: Resource) => exampleTexts(record.fields["id"])[0] ?? ""
 
-const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name)}${suffix}`
+const schemaName = (resource: Resource, suffix: string) => `${typeName(resource.name)}${suffix}`
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
@@ -99,11 +99,14 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
   resource: Resource<Name, Fields, Field.Fields, F>
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
-    payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemasOf(resource.record)) }).annotate({
-      identifier: typeOf(resource, "SearchRequest")
+    payload: Schema.Struct({
+      ...searchFields,
+      ...Struct.map(resource.filters, filterSchemas(resource.record))
+    }).annotate({
+      identifier: schemaName(resource, "SearchRequest")
     }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }).annotate({
-      identifier: typeOf(resource, "Page"),
+      identifier: schemaName(resource, "Page"),
       description: `A page of ${title(resource)}. The last page has fewer than \`limit\`.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.RecordStoreDown)
@@ -117,7 +120,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
 
 const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
-    payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
+    payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: schemaName(resource, "GetRequest") }),
     success: resource.record,
     error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, Errors.RecordStoreDown)
   }).annotateMerge(
