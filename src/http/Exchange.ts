@@ -75,7 +75,8 @@ export const complete = (response: Response, exchange: Exchange): Response =>
 /** The same, as node:http sends it: copies of effect's headers cost 3 % of a single record. */
 export const completeRaw = (response: Response, exchange: Exchange) => {
   const { body, headers, status } = compress(response, exchange.encodings)
-  return { body, status, headers: { ...headers, ...headersOfAll(exchange) } }
+  const all: Readonly<Record<string, string>> = { ...headers, ...headersOfAll(exchange) }
+  return { body, status, headers: all }
 }
 
 const bodyLength = ({ body }: Pick<Response, "body">) => (body._tag === "Empty" ? 0 : (body.contentLength ?? 0))
