@@ -4,7 +4,7 @@ import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf, type Json } from "../database/Columns.ts"
-import type { Query } from "../keys/OrganizationReads.ts"
+import type { Query } from "../database/OrganizationReads.ts"
 import type { Page } from "../api/records/Requests.ts"
 import type { Columns } from "./Rows.ts"
 

@@ -11,7 +11,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
 import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
-import { make } from "../../../src/keys/OrganizationReads.ts"
+import { make } from "../../../src/database/OrganizationReads.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 

@@ -4,8 +4,8 @@ import { connectionOptions, format } from "../database/ConnectionUrl.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { Listener } from "../http/Listener.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
-import { OperatorsPage } from "./OperationsListener.ts"
-import type { Settings } from "./Settings.ts"
+import { OperatorsPage } from "../operations/OperationsListener.ts"
+import type { Settings } from "../operations/Settings.ts"
 
 /** An address to listen on, as this machine reaches it. */
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -2,8 +2,8 @@
 import { Duration, Effect } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { RecordStoreDown } from "../api/Errors.ts"
-import type { Database } from "../database/Database.ts"
-import { inTransaction, retryOvertaken } from "../database/SqlFailure.ts"
+import type { Database } from "./Database.ts"
+import { inTransaction, retryOvertaken } from "./SqlFailure.ts"
 
 /** A statement that reads up to `limit` rows of an organization. */
 export interface Query<Row> {
