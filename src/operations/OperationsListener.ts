@@ -4,7 +4,7 @@
  * `kubectl port-forward` and a proxy that authenticates reach them too. Monitors read metrics and health from anywhere that
  * reaches the port.
  */
-import { Context, Duration, Effect, flow, Layer, Metric, Option, Schema } from "effect"
+import { Context, Duration, Effect, flow, Layer, Option, Schema } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import type { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
@@ -71,37 +71,28 @@ const exposition = Effect.map(PrometheusMetrics.format(), (text) =>
   HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 )
 
-type Services = HealthChecks | Recent | TaskDatabase | CredentialDatabase
-type OfRequest = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
-type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, never, Services | OfRequest>
+const get = <E, R>(path: HttpRouter.PathInput, handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  HttpRouter.route("GET", path, handler)
 
-const handlers: ReadonlyArray<readonly [HttpRouter.PathInput, Handler]> = [
-  ["/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
-  Overview.overview,
-  Deletions.list,
-  Deletions.page,
-  Credentials.keys,
-  Credentials.secrets,
-  Credentials.audit,
-  ["/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))],
-  ["/health", healthReport],
-  ["/metrics", exposition]
-]
+/** The services of requests are those of the layer: also the registry of metrics. */
+const services = Layer.effectContext(Effect.context<HealthChecks | Recent | TaskDatabase | CredentialDatabase>())
 
 /** The routes, over their services. */
 export const routes = Layer.mergeAll(
-  HttpRouter.addAll(
-    Effect.gen(function* () {
-      const services = Context.add(
-        yield* Effect.context<Services>(),
-        Metric.MetricRegistry,
-        yield* Metric.MetricRegistry
-      )
-      return handlers.map(([path, handler]) => HttpRouter.route("GET", path, Effect.provideContext(handler, services)))
-    })
-  ),
+  HttpRouter.addAll([
+    get("/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
+    Overview.overview,
+    Deletions.list,
+    Deletions.page,
+    Credentials.keys,
+    Credentials.secrets,
+    Credentials.audit,
+    get("/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))),
+    get("/health", healthReport),
+    get("/metrics", exposition)
+  ]),
   HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true })
-)
+).pipe(HttpRouter.provideRequest(services))
 
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 

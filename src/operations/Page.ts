@@ -1,6 +1,6 @@
 /** The frame of the operators' pages, and the handlers of a page and of a list: they read in time, then show. */
 import { type Context, Duration, Effect, Record, Schema } from "effect"
-import { type HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { SqlError } from "effect/sql/SqlError"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import { describe } from "../database/SqlFailure.ts"
@@ -116,7 +116,7 @@ export const page = <R>(
       })
     )
   })
-  return [path, handler] as const
+  return HttpRouter.route("GET", path, handler)
 }
 
 type Stores = TaskDatabase | CredentialDatabase

@@ -1,7 +1,7 @@
 /** The commands that change something with their audit log, and the lists of tasks. */
 import { userInfo } from "node:os"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { State } from "../../../src/api/DeletionTasks.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as OperatorTasks from "../../../src/deletions/OperatorTasks.ts"
@@ -59,19 +59,6 @@ layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
     })
   )
 
-  it.effect("shows a task to its organization alone", () =>
-    Effect.gen(function* () {
-      const { completed: id } = yield* Tasks
-      const own = yield* OperatorTasks.show({ id, organization: "org_a" })
-      assert.deepInclude(Option.getOrUndefined(own), { idempotency_key: "completed", invoices_count: 1 })
-      for (const other of [
-        { id, organization: "org_b" },
-        { id: "no uuid", organization: "org_a" }
-      ])
-        assert.isTrue(Option.isNone(yield* OperatorTasks.show(other)))
-    })
-  )
-
   it.effect("a command that changes something is in the audit log, and one that does not is not", () =>
     Effect.gen(function* () {
       const { completed } = yield* Tasks
@@ -81,33 +68,18 @@ layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
       yield* Effect.repeat(Commands.revokeSecret(secret.id), { times: 1 })
       yield* Effect.flip(Commands.replayTask({ id: completed, organization: undefined }))
       const rows = yield* Commands.auditLog({}, 100)
-      const entries = rows.map((row) => [
-        row.organization_id,
-        row.actor,
-        row.source,
-        row.action,
-        row.target,
-        row.result
-      ])
+      const entries = rows.map(({ action, actor, result, source, target }) =>
+        [actor, source, action, target, result].join()
+      )
       assert.deepStrictEqual(entries, [
-        ["org_audit", user, "command line", "secret.revoke", secret.id, "revoked"],
-        ["org_audit", user, "command line", "secret.add", secret.id, "created"],
-        ["org_audit", user, "command line", "key.revoke", key.id, "revoked"],
-        ["org_audit", user, "command line", "key.create", key.id, "created"]
+        `${user},command line,secret.revoke,${secret.id},revoked`,
+        `${user},command line,secret.add,${secret.id},created`,
+        `${user},command line,key.revoke,${key.id},revoked`,
+        `${user},command line,key.create,${key.id},created`
       ])
       const ofKey = yield* Commands.auditLog({ organization: "org_audit", target: key.id }, 100)
       assert.deepStrictEqual(ofKey, rows.slice(2))
       assert.deepStrictEqual(yield* Commands.auditLog({ organization: "org_a" }, 100), [])
-    })
-  )
-
-  it.effect("lists the keys of an organization without their hashes", () =>
-    Effect.gen(function* () {
-      const { id } = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-      const [key, ...more] = yield* ApiKeys.list("org_keys")
-      assert.isEmpty(more)
-      assert.deepInclude(key, { id, name: "Warehouse", last_used_on: null, revoked_at: null })
-      assert.notInclude(Object.keys(key ?? {}), "key_hash")
     })
   )
 
