@@ -10,7 +10,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import { invocation } from "../process/Package.ts"
 import { rowsOf, textsOf } from "./Columns.ts"
-import type { Database } from "./Database.ts"
+import type { Store } from "./Store.ts"
 import { inLongTransaction, isUndefined } from "./SqlFailure.ts"
 
 /**
@@ -191,7 +191,10 @@ export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: P
 })
 
 /** Waits until every migration has been applied, also while the database is down. Logs once that some are missing. */
-export const untilMigrated = Effect.fnUntraced(function* (name: string, database: Database) {
+export const untilMigrated = Effect.fnUntraced(function* (
+  name: string,
+  database: PgClient.PgClient & Pick<Store, "run">
+) {
   let hasWarned = false
   const request = { key: "the migrations", within: Duration.seconds(5), unavailable: () => "no answer" as const }
   yield* database.run(request, requireMigrated(name, database)).pipe(
