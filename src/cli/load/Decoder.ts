@@ -90,7 +90,8 @@ const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 interface Options {
   /** The organization of all rows. Undefined: their `organization_id` names it. */
   readonly organization: string | undefined
-  readonly isKnown: (organization: string) => boolean
+  /** The organizations that exist. */
+  readonly known: ReadonlySet<string>
   /** True if times may have no offset. */
   readonly hasTimeZone: boolean
   /** True if the times of the last changes are those of the file. */
@@ -98,7 +99,7 @@ interface Options {
 }
 
 /** Makes the decoder of the rows of a resource. */
-export const make = (resource: Resource, { hasTimeZone, isKnown, keepsTimes, organization }: Options) => {
+export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organization }: Options) => {
   const columns = new Map(
     [...fieldsByColumn(resource)].map(([column, field]) => [
       column,
@@ -154,7 +155,7 @@ export const make = (resource: Resource, { hasTimeZone, isKnown, keepsTimes, org
     if (named !== undefined && named !== owner) return "is another organization"
     if (isOrganizations) return undefined
     if (!Predicate.isString(owner)) return "is missing"
-    return isKnown(owner) ? undefined : "is no organization"
+    return known.has(owner) ? undefined : "is no organization"
   }
 
   /** The columns of a row with its organization and id, and its faults. */
@@ -163,17 +164,12 @@ export const make = (resource: Resource, { hasTimeZone, isKnown, keepsTimes, org
     const decoded = Object.fromEntries(Object.keys(values).flatMap((name) => toColumns(values, name)))
     const named = values["organization_id"] ?? undefined
     const owner = isOrganizations ? decoded["id"] : (organization ?? named)
-    const faults: ReadonlyArray<Fault> =
-      "broken" in row
-        ? [{ reason: row.broken }]
-        : [
-            ...Object.entries({ id: undefined, ...decoded }).map(([field, value]) => ({
-              field,
-              value,
-              reason: refusal(field, value)
-            })),
-            { field: "organization_id", value: named, reason: ownerFault(owner, named) }
-          ].flatMap(({ reason, ...at }) => (reason === undefined ? [] : [{ ...at, reason }]))
+    const checked = Object.entries<unknown>({ id: undefined, ...decoded, organization_id: named })
+    const found = checked.flatMap(([field, value]): ReadonlyArray<Fault> => {
+      const reason = field === "organization_id" ? ownerFault(owner, value) : refusal(field, value)
+      return reason === undefined ? [] : [{ field, reason, value }]
+    })
+    const faults = "broken" in row ? [{ reason: row.broken }] : found
     return { line: row.line, columns: decoded, organization: String(owner), id: String(decoded["id"]), faults }
   }
 }

@@ -96,12 +96,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
 
   /** The decoded rows of a file, many at once. */
   const decodedRows = (file: Files.File, done: string) => {
-    const given = {
-      organization,
-      isKnown: (owner: string) => known.has(owner),
-      hasTimeZone: timeZone !== undefined,
-      keepsTimes
-    }
+    const given = { organization, known, hasTimeZone: timeZone !== undefined, keepsTimes }
     const decode = Decoder.make(file.resource, given)
     return Stream.map(Files.rows(file, bar(`of ${file.path} ${done}`)), Array.map(decode))
   }

@@ -10,7 +10,7 @@ import { temporaryFolder } from "../../../support/Process.ts"
 
 const options = {
   organization: undefined,
-  isKnown: (owner: string) => owner.startsWith("org_"),
+  known: new Set(["org_1", "org_2"]),
   hasTimeZone: false,
   keepsTimes: true
 }
