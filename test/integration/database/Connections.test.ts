@@ -1,6 +1,6 @@
 /** Connections of a pool, and sessions through a pooler that refuses settings. */
 import { connect as connectTo, createServer } from "node:net"
-import { assert, it as test, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { bytesOf } from "../../../src/database/Columns.ts"
@@ -9,64 +9,10 @@ import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { make } from "../../../src/database/OrganizationReads.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { live } from "../../support/tries.ts"
 import * as Listening from "../../support/Listening.ts"
 
 const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason }: { reason: string }) => reason }
-
-layer(TestDatabase.layer, { excludeTestServices: true })("reads", (it) => {
-  it.effect("leave records that were read as they are, whatever their connection reads next", () =>
-    Effect.gen(function* () {
-      const sql = yield* clientOf((yield* TestDatabase).url)
-      // Each answer is many reads, and ends in the middle of one.
-      const read = (letter: string) =>
-        sql.unsafe<{ record: Uint8Array }>(
-          `select ${bytesOf("t.record")} from (select repeat('${letter}', 999) as record from generate_series(1, 200)) t`
-        )
-      const first = yield* read("a")
-      yield* read("b")
-      yield* read("c")
-      assert.lengthOf(first, 200)
-      for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
-    })
-  )
-})
-
-layer(TestDatabase.layer, { excludeTestServices: true })("A read whose connection the server closes", (it) => {
-  it.effect("is tried once more on another", () =>
-    Effect.gen(function* () {
-      const { sql: admin, url } = yield* TestDatabase
-      const sql = yield* clientOf(url)
-      const waiting = Effect.map(
-        admin<{ pid: number }>`select pid from pg_locks where locktype = 'advisory' and objid = 7 and not granted`,
-        ([found]) => found?.pid
-      )
-      const read = yield* Effect.gen(function* () {
-        yield* admin`select pg_advisory_xact_lock(7)`
-        const fiber = yield* Effect.forkScoped(retryOvertaken(sql`select 1 from pg_advisory_xact_lock_shared(7)`))
-        yield* eventually("a read that waits", waiting, (pid) => pid !== undefined)
-        yield* admin`select pg_terminate_backend(${yield* waiting}::int)`
-        return fiber
-      }).pipe(admin.withTransaction)
-      assert.lengthOf(yield* Fiber.join(read), 1)
-    })
-  )
-})
-
-layer(TestDatabase.layer, { excludeTestServices: true })("A server that takes no writes any more", (it) => {
-  it.effect("is left: a write that it refuses closes the connections of the pool", () =>
-    Effect.gen(function* () {
-      const { sql: admin } = yield* TestDatabase
-      const { name, url } = yield* newLogin("writer")
-      // For the sessions that begin by then.
-      yield* admin.unsafe(`alter role ${name} set default_transaction_read_only = on`)
-      const sql = yield* clientOf(url)
-      const write = sql.run(request, sql`delete from pets where organization_id = 'none'`)
-      assert.strictEqual(yield* Effect.flip(write), "UnknownError 25006")
-      yield* admin.unsafe(`alter role ${name} reset default_transaction_read_only`)
-      yield* write
-    })
-  )
-})
 
 const known = ["", "user", "database", "application_name", "client_encoding", "timezone"]
 const protocol = 196_608
@@ -104,8 +50,57 @@ const pooled = (url: URL, most = Infinity) => {
   return Effect.map(Listening.on(server), ({ port }) => Object.assign(new URL(url), { port: String(port) }).href)
 }
 
-layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that refuses settings", (it) => {
-  it.effect("statements work, none is prepared by name, and one that is costly is not compiled", () =>
+layer(TestDatabase.layer, live)("reads", (it) => {
+  it.effect("leave records that were read as they are, whatever their connection reads next", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf((yield* TestDatabase).url)
+      // Each answer is many reads, and ends in the middle of one.
+      const read = (letter: string) =>
+        sql.unsafe<{ record: Uint8Array }>(
+          `select ${bytesOf("t.record")} from (select repeat('${letter}', 999) as record from generate_series(1, 200)) t`
+        )
+      const first = yield* read("a")
+      yield* read("b")
+      yield* read("c")
+      assert.lengthOf(first, 200)
+      for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
+    })
+  )
+
+  it.effect("whose connection the server closes are tried once more on another", () =>
+    Effect.gen(function* () {
+      const { sql: admin, url } = yield* TestDatabase
+      const sql = yield* clientOf(url)
+      const waiting = Effect.map(
+        admin<{ pid: number }>`select pid from pg_locks where locktype = 'advisory' and objid = 7 and not granted`,
+        ([found]) => found?.pid
+      )
+      const read = yield* Effect.gen(function* () {
+        yield* admin`select pg_advisory_xact_lock(7)`
+        const fiber = yield* Effect.forkScoped(retryOvertaken(sql`select 1 from pg_advisory_xact_lock_shared(7)`))
+        yield* eventually("a read that waits", waiting, (pid) => pid !== undefined)
+        yield* admin`select pg_terminate_backend(${yield* waiting}::int)`
+        return fiber
+      }).pipe(admin.withTransaction)
+      assert.lengthOf(yield* Fiber.join(read), 1)
+    })
+  )
+
+  it.effect("and writes leave a server that takes no writes any more: it closes the connections of the pool", () =>
+    Effect.gen(function* () {
+      const { sql: admin } = yield* TestDatabase
+      const { name, url } = yield* newLogin("writer")
+      // For the sessions that begin by then.
+      yield* admin.unsafe(`alter role ${name} set default_transaction_read_only = on`)
+      const sql = yield* clientOf(url)
+      const write = sql.run(request, sql`delete from pets where organization_id = 'none'`)
+      assert.strictEqual(yield* Effect.flip(write), "UnknownError 25006")
+      yield* admin.unsafe(`alter role ${name} reset default_transaction_read_only`)
+      yield* write
+    })
+  )
+
+  it.effect("through a pooler that refuses settings work, unprepared, and costly ones are not compiled", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const given = yield* pooled(new URL(`${url}?options=-c%20geqo%3Doff&pgbouncer=true`))
@@ -121,18 +116,18 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that 
       assert.deepStrictEqual(yield* sql`show jit`, [{ jit: "on" }])
     })
   )
-})
 
-test.live("A pooler that takes no more connections is busy, and those that are open work on", () =>
-  Effect.gen(function* () {
-    const { url } = yield* TestDatabase
-    const sql = yield* clientOf(yield* pooled(new URL(`${url}?pgbouncer=true`), 1), { maxConnections: 2 })
-    const ask = (seconds: number) =>
-      sql.run({ ...request, unavailable: ({ _tag }) => _tag }, sql`select pg_sleep(${seconds}::float8)`)
-    yield* ask(0)
-    const working = yield* Effect.forkChild(ask(1), { startImmediately: true })
-    assert.strictEqual(yield* Effect.flip(ask(0)), "Busy")
-    yield* Fiber.join(working)
-    yield* ask(0)
-  }).pipe(Effect.provide(TestDatabase.layer))
-)
+  it.effect("through a pooler that takes no more connections are busy, and those that are open work on", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const sql = yield* clientOf(yield* pooled(new URL(`${url}?pgbouncer=true`), 1), { maxConnections: 2 })
+      const ask = (seconds: number) =>
+        sql.run({ ...request, unavailable: ({ _tag }) => _tag }, sql`select pg_sleep(${seconds}::float8)`)
+      yield* ask(0)
+      const working = yield* Effect.forkChild(ask(1), { startImmediately: true })
+      assert.strictEqual(yield* Effect.flip(ask(0)), "Busy")
+      yield* Fiber.join(working)
+      yield* ask(0)
+    })
+  )
+})
