@@ -11,16 +11,22 @@ const longest = [
   "system/database/Restore",
   "system/process/StartAndStop",
   "system/database/Lifecycle",
-  "system/cli/Clients",
-  "integration/cli/Commands",
-  "integration/changes/AllChanges",
-  "integration/records/Repository",
-  "integration/cli/sync/Targets",
   "system/database/Embedded",
-  "system/operations/Operations",
-  "system/cli/Embedded",
-  "integration/cli/sync/Sync",
-  "integration/cli/load/Load"
+  "system/cli/Clients",
+  "integration/deletions/Facts",
+  "integration/deletions/Deletion",
+  "integration/changes/AllChanges",
+  "integration/psp/PspClient",
+  "integration/operations/Health",
+  "integration/records/Repository",
+  "integration/database/Costs",
+  "integration/database/ChangesCosts",
+  "integration/deletions/WayBack",
+  "integration/cli/load/Load",
+  "integration/database/Changes",
+  "integration/cli/Commands",
+  "integration/cli/sync/Targets",
+  "integration/cli/sync/Sync"
 ].map((name) => `/test/${name}.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {

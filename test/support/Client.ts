@@ -1,7 +1,6 @@
 /** Speaks HTTP to the program, byte for byte: keep-alive connections, any headers, any body. */
-import { Readable } from "node:stream"
 import { type Dispatcher, Pool } from "@effect/platform-node/Undici"
-import { Data, Effect, Schedule, Schema } from "effect"
+import { Data, Effect, Schedule } from "effect"
 
 /** What the program answered. */
 export interface Answer {
@@ -33,31 +32,16 @@ export interface Call {
   readonly method?: "POST" | "GET" | "HEAD" | "PUT" | "PATCH" | "DELETE"
   readonly headers?: Headers
   readonly body?: string | Uint8Array
-  /** Sends the body in chunks, without telling its length. */
-  readonly chunked?: boolean
 }
 
 /** A value as JSON. */
 export const json = (value: unknown): string => JSON.stringify(value)
-
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
-
-/** The value that a text of JSON stands for. */
-export const parse = (text: string) => Effect.orDie(decode(text))
 
 const connect = (address: string, connections: number) =>
   Effect.acquireRelease(
     Effect.sync(() => new Pool(address, { connections, headersTimeout: 20_000, keepAliveTimeout: 60_000 })),
     (pool) => Effect.promise(() => pool.destroy())
   )
-
-const chunkSize = 16 * 1024
-
-const chunks = (body: string | Uint8Array) => {
-  const bytes = Buffer.from(body)
-  const count = Math.max(1, Math.ceil(bytes.length / chunkSize))
-  return Readable.from(Array.from({ length: count }, (_, at) => bytes.subarray(at * chunkSize, (at + 1) * chunkSize)))
-}
 
 const clientOf = (address: string, call: (request: Call) => Effect.Effect<Answer, NoAnswer>) => ({
   address,
@@ -74,8 +58,8 @@ const answerOf = ({ body, headers, statusCode: status }: Dispatcher.ResponseData
 export const make = Effect.fnUntraced(function* (address: string, connections = 8) {
   const pool = yield* connect(address, connections)
 
-  const call = ({ path, method = "POST", headers = headersOf("oakridge"), body, chunked = false }: Call) => {
-    const sent = body === undefined ? {} : { body: chunked ? chunks(body) : body }
+  const call = ({ path, method = "POST", headers = headersOf("oakridge"), body }: Call) => {
+    const sent = body === undefined ? {} : { body }
     return Effect.tryPromise({
       try: (signal) => pool.request({ path, method, headers, signal, ...sent }).then(answerOf),
       catch: (cause) => new NoAnswer({ cause })
