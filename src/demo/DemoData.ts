@@ -1,16 +1,19 @@
 /**
- * The demo data: two organizations with records of each resource, the same on every machine. Fields that are not given
+ * The demo data: two organizations with records of each resource, and the objects of an account at the processor, the same
+ * on every machine. Fields that are not given
  * follow from the examples of their schema: ids and times count on, other values are the examples.
  */
 import { Array, DateTime } from "effect"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../api/records/Charges.ts"
 import type { Fields } from "../api/records/Field.ts"
 import { consumptionLogs, invoiceLines, invoices } from "../api/records/Invoices.ts"
+import type { PspObject } from "../api/Psp.ts"
 import type { Records } from "../api/records/index.ts"
 import { clinics, organization, products } from "../api/records/Organizations.ts"
 import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "../api/records/Payments.ts"
 import { petBenefits, pets, subscriptions } from "../api/records/Pets.ts"
 import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
+import type { Accounts } from "../psp/PspClient.ts"
 import { build } from "../records/Rows.ts"
 
 /** The demo organizations, and the API key of each. Anyone may know these keys: they open nothing but demo data. */
@@ -20,6 +23,9 @@ export const organizations = [
 ] as const
 
 export const demoKeys = organizations.map(({ key, slug }) => ({ organization: `org_${slug}`, key }))
+
+/** The account of an organization's first clinic at the processor. */
+const account = (slug: string) => `acct_demo_${slug}`
 
 const pad = (number: number, length = 4) => String(number).padStart(length, "0")
 
@@ -116,7 +122,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     clinics: records("clinic", clinics, (number) => ({
       name: `${name} ${pick(["South", "North"], number)}`,
       organization: organization_id,
-      processor_account: number === 1 ? `acct_demo_${slug}` : null
+      processor_account: number === 1 ? account(slug) : null
     })),
     pets: records("pet", pets, (number) => ({
       name: pick(["Biscuit", "Mochi", "Rex", "Luna", "Pepper", "Olive", "Ziggy", "Hazel"], number),
@@ -210,3 +216,51 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     "charge-refunds": records("charge_refund", chargeRefunds, (number) => ({ charge: id("charge", number * 4 - 1) }))
   } satisfies Partial<Records>
 }
+
+const amount = (number: number) => 2450 + (number % 24) * 125
+const fee = (number: number) => Math.round(amount(number) * 0.029) + 30
+
+/** The objects of the first clinic's account at the processor, by their kinds. */
+const demoObjects = (slug: string) => {
+  const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
+  const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
+    Array.makeBy(count, (index): PspObject => {
+      const number = index + 1
+      const created = (start + Math.floor(number / 3) * hour) / 1000
+      return { id: id(prefix, number), object, created, currency: "usd", ...more(number) }
+    })
+  return {
+    payments: many(120, "payment_intent", "pi", (number) => ({
+      amount: amount(number),
+      latest_charge: id("ch", number),
+      status: "succeeded"
+    })),
+    charges: many(120, "charge", "ch", (number) => ({
+      amount: amount(number),
+      payment_intent: id("pi", number),
+      status: "succeeded"
+    })),
+    refunds: many(8, "refund", "re", (number) => ({
+      amount: 1000,
+      charge: id("ch", number * 15),
+      status: "succeeded"
+    })),
+    disputes: many(2, "dispute", "dp", (number) => ({
+      amount: amount(number * 40),
+      charge: id("ch", number * 40),
+      status: number === 1 ? "won" : "needs_response"
+    })),
+    payouts: many(12, "payout", "po", (number) => ({ amount: 25_000 + number * 310, status: "paid" })),
+    "balance-transactions": many(140, "balance_transaction", "txn", (number) => ({
+      amount: amount(number),
+      fee: fee(number),
+      net: amount(number) - fee(number),
+      source: id("ch", number)
+    }))
+  }
+}
+
+/** The objects of each demo account, by its id. */
+export const accounts: Accounts = Object.fromEntries(
+  organizations.map(({ slug }) => [account(slug), demoObjects(slug)])
+)

@@ -11,7 +11,6 @@ import { PspReads } from "../../psp/PspReads.ts"
 import { Repositories } from "../../records/Repository.ts"
 
 export * as DemoData from "../../demo/DemoData.ts"
-export * as DemoProcessor from "../../demo/DemoProcessor.ts"
 export { Scheduler } from "../../deletions/Scheduler.ts"
 export { HealthChecks } from "../../operations/HealthChecks.ts"
 export { AccountDisconnected, CursorUnknown, PspClient, PspFailed, RateLimited } from "../../psp/PspClient.ts"

@@ -34,15 +34,14 @@ it("practice-data/testing fills a record's fields with the examples of its schem
 
 it("the modules of the entries export what other packages may import, and nothing else", () => {
   const { ApiKeys, App, Databases, Migrations, Server, Settings, Worker } = ServerEntry
-  const { DemoData, DemoProcessor } = TestingEntry
-  const modules = { ApiKeys, App, Databases, DemoData, DemoProcessor, Migrations, Server, Settings, Worker }
+  const { DemoData } = TestingEntry
+  const modules = { ApiKeys, App, Databases, DemoData, Migrations, Server, Settings, Worker }
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
     App: "dataApi databases intake intakeServices layer run serve services",
     Databases: "afterMigration layer namesOf poolsOf",
-    DemoData: "demoKeys organizations recordsOf",
-    DemoProcessor: "accountOf accounts",
+    DemoData: "accounts demoKeys organizations recordsOf",
     Migrations:
       "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated script scriptOf untilMigrated",
     Server:
