@@ -7,8 +7,10 @@ import { DateTime, Effect, Schema } from "effect"
 import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { type Kind, kinds, unsettle } from "./Marks.ts"
+import { unsettle } from "./Marks.ts"
 import * as Tasks from "./OperatorTasks.ts"
+
+const Kind = Schema.Literals(["invoice", "line"])
 
 export const verdicts = [
   "deleted",
@@ -25,7 +27,7 @@ export type Verdict = (typeof verdicts)[number]
 export const Fact = Schema.Struct({
   organization_id: Schema.String,
   task_id: Schema.String,
-  kind: Schema.Literals(kinds),
+  kind: Kind,
   id: Schema.String,
   verdict: Schema.Literals(verdicts),
   deleted_at: Schema.String,
@@ -66,7 +68,7 @@ export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: 
 })
 
 /** The number of items of a task by kind, and by verdict or `undone`. */
-const Count = Schema.Struct({ kind: Schema.Literals(kinds), verdict: Schema.String, items: Schema.Int })
+const Count = Schema.Struct({ kind: Kind, verdict: Schema.String, items: Schema.Int })
 export type Count = typeof Count.Type
 
 /** The first facts of a task, and the numbers of all. Items that were not deleted have none once TASK_RETENTION is over. */
@@ -86,7 +88,7 @@ export const ofTask = Effect.fnUntraced(function* (organization: string, task: s
 /** The facts to undo: those of a task, or those about a record in all tasks of its organization. */
 export type Target =
   | { readonly organization: string; readonly task: string }
-  | { readonly organization: string; readonly kind: Kind; readonly id: string }
+  | { readonly organization: string; readonly kind: typeof Kind.Type; readonly id: string }
 
 const isTarget = (sql: Database, target: Target) => {
   const named =

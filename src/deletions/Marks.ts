@@ -18,9 +18,6 @@ export interface Tasks {
   readonly ids: ReadonlyArray<string>
 }
 
-export const kinds = ["invoice", "line"] as const
-export type Kind = (typeof kinds)[number]
-
 /** The rows that are changed at once: the triggers of a row take up to a millisecond. */
 const mostRows = 1000
 

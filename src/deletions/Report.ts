@@ -29,20 +29,13 @@ const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
   takeovers: counter("practice_data_task_takeovers_total"),
   delays: histogram("practice_data_task_delay_seconds"),
-  items: [
-    ...Struct.keys(Outcome.fields.invoices.fields).map((verdict) => ({
-      counter: counter("practice_data_task_items_total", { kind: "invoices", verdict }),
-      count: ({ invoices }: Outcome) => invoices[verdict]
-    })),
-    ...Struct.keys(Outcome.fields.invoice_lines.fields).map((verdict) => ({
-      counter: counter("practice_data_task_items_total", { kind: "invoice_lines", verdict }),
-      count: ({ invoice_lines }: Outcome) => invoice_lines[verdict]
-    })),
-    {
-      counter: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" }),
-      count: (outcome: Outcome) => outcome.lines_of_invoices
-    }
-  ]
+  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoices", verdict })
+  ),
+  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
+  ),
+  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
 }))
 
 /** The metrics of attempts. They are there, at 0, from the first call on. */
@@ -72,7 +65,12 @@ export const report = Effect.fnUntraced(function* (
   const metrics = yield* runMetrics
   metrics.runs[result].add()
   if (isTakeover) metrics.takeovers.add()
-  if (outcome !== undefined) for (const { count, counter } of metrics.items) counter.add(count(outcome) ?? 0)
+  if (outcome !== undefined) {
+    const { invoiceLines, invoices, linesOfInvoices } = metrics
+    for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict] ?? 0)
+    for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict] ?? 0)
+    linesOfInvoices.add(outcome.lines_of_invoices)
+  }
   if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
   yield* Effect.annotateLogs(lines[result], {
     task_id: taskId,

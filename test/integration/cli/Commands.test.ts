@@ -1,11 +1,11 @@
 /** The commands of operators, over a Postgres. */
 import { assert, beforeEach, layer } from "@effect/vitest"
-import { Effect, Option, Semaphore } from "effect"
+import { Effect, Option, Schema, Semaphore } from "effect"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
 import { cli, programArgs, runWith } from "../../support/cli.ts"
 import { root } from "../../support/Process.ts"
 import { type Ended, run } from "../../support/run.ts"
-import { makeDead, parse, reason, Tasks } from "../../support/deletions/taskFixture.ts"
+import { makeDead, reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 
@@ -15,6 +15,11 @@ const succeeds = (...command: ReadonlyArray<string>) =>
     assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
     return stdout
   })
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+/** The object that a text of JSON stands for. */
+const parse = (text: string) => Effect.orDie(decode(text))
 
 /** The line of a command that is refused. */
 const lineOf = ({ code, stdout, stderr }: Ended) => {

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { type Claim, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import {
   claimAll,
@@ -13,7 +13,7 @@ import {
   delivery,
   idsOf,
   isIdle,
-  isSuperseded,
+  runOne,
   lease,
   postgres,
   scheduled,
@@ -29,6 +29,9 @@ const backlog = (count: number, owner = "org_a") =>
   )
 
 const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => claims.map(({ attempt }) => attempt)
+
+/** Checks that a claim is void. */
+const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isUndefined(outcome))
 
 /** Checks that nothing is started until a time has passed, and one task then. */
 const isStartedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {

@@ -10,7 +10,7 @@ import { elsewhere, openTransaction, settler, unsettled } from "../../support/de
 import * as Loaders from "./loaders.ts"
 import {
   atLength,
-  claimsOf,
+  claimAll,
   delay,
   deleted,
   delivery,
@@ -28,6 +28,13 @@ const settled = Effect.gen(function* () {
   const { step } = yield* settler
   yield* Effect.repeat(step, { until: () => Effect.map(unsettled, (count) => count === 0), times: 5 })
   assert.strictEqual(yield* unsettled, 0)
+})
+
+/** Claims of tasks that delete an invoice each. */
+const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
+  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
+  yield* TestClock.adjust(delay)
+  return yield* claimAll()
 })
 
 const invoice = { invoices: [{ invoice_id: "x" }] }

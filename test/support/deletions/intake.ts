@@ -1,7 +1,6 @@
 /** The intake in this process: its routes over services of a test's choice, and deliveries to it. */
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
-import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
@@ -21,20 +20,6 @@ export const layerIntake = <E>(services: Layer.Layer<Scheduler | IntakeSecrets |
   InProcess.layerOf(
     Layer.provide(Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware), services)
   )
-
-/** A scheduler in memory that shows what is scheduled with it. */
-export const recording = (deliveries: Array<Delivery>) =>
-  Layer.effect(
-    Scheduler,
-    Effect.map(Scheduler, (scheduler) => ({
-      ...scheduler,
-      schedule: (delivery: Delivery) =>
-        Effect.andThen(
-          Effect.sync(() => deliveries.push(delivery)),
-          scheduler.schedule(delivery)
-        )
-    }))
-  ).pipe(Layer.provide(MemoryScheduler.layer(delay)))
 
 export const path = "/api/v1/invoice-deletions"
 

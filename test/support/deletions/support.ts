@@ -67,13 +67,6 @@ export const deleted = Effect.fnUntraced(function* (key: string, deletions: Invo
   return taskId
 })
 
-/** Claims of tasks that delete an invoice each. */
-export const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
-  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
-  yield* TestClock.adjust(delay)
-  return yield* claimAll()
-})
-
 /** Claims a task, and lets another worker take it over. */
 export const takenOver = Effect.fnUntraced(function* (key: string) {
   const { claim: first } = yield* claimed(key)
@@ -92,9 +85,6 @@ export const completes = (claim: Claim) =>
     if (outcome === undefined || !("invoices" in outcome))
       assert.fail(`It was not completed: ${JSON.stringify(outcome)}`)
   })
-
-/** Checks that a claim is void. */
-export const isSuperseded = (claim: Claim) => Effect.map(runOne(claim), (outcome) => assert.isUndefined(outcome))
 
 const year = 366 * 24 * 60 * 60 * 1000
 

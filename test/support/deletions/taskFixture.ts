@@ -1,5 +1,5 @@
 /** One task of each state, made as the intake and a worker make them. */
-import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
@@ -52,8 +52,3 @@ export class Tasks extends Context.Service<Tasks, Effect.Success<typeof make>>()
     Layer.provideMerge(TestDatabase.layerDatabases)
   )
 }
-
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-
-/** The object that a text of JSON stands for. */
-export const parse = (text: string) => Effect.orDie(decode(text))

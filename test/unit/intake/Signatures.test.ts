@@ -6,9 +6,9 @@ import { Webhook } from "standardwebhooks"
 import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { SignaturesRequired } from "../../../src/intake/Signatures.ts"
-import { SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
+import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { start } from "../../support/deletions/support.ts"
-import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
+import { deliver, deletions, layerIntake, layerMemory, newKey } from "../../support/deletions/intake.ts"
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`
 
@@ -105,7 +105,16 @@ const bad: ReadonlyArray<
 
 const deliveries: Array<Delivery> = []
 
-const services = Layer.mergeAll(layerMemory, recording(deliveries), secrets)
+/** Shows what is scheduled. */
+const recording = Layer.effect(
+  Scheduler,
+  Effect.map(Scheduler, (scheduler) => ({
+    ...scheduler,
+    schedule: (delivery: Delivery) => Effect.suspend(() => (deliveries.push(delivery), scheduler.schedule(delivery)))
+  }))
+)
+
+const services = Layer.provideMerge(Layer.merge(recording, secrets), layerMemory)
 
 const lines: Array<string> = []
 const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])
