@@ -45,7 +45,7 @@ const blocks = snippets()
 const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
 const files = blocks.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
 
-/** Beginnings of commands that need what a reader has, or that `Runbook.test.ts` and `Readme.test.ts` run. */
+/** Beginnings of commands that need what a reader has, or that `Runbook.test.ts` runs. */
 const elsewhere = [
   "npm ci && npm start",
   "npm ci && npm test",
