@@ -12,7 +12,6 @@ type Row = Readonly<Record<string, unknown>>
 
 /** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
 export interface Dialect {
-  readonly name: string
   readonly quote: (table: string) => string
   readonly typeOf: (type: Target.ColumnType) => string
   /** The type of a column that counts rows in their order. */
@@ -25,8 +24,8 @@ export interface Dialect {
     statement: string,
     params?: ReadonlyArray<string | number>
   ) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
-  readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
+  /** True if there is a table, or anything else, of this name. */
+  readonly exists: (table: string) => Effect.Effect<boolean, Failed>
   /** Inserts a list of JSON objects, whose members are columns. */
   readonly insert: (
     table: string,
@@ -72,8 +71,8 @@ const stagedRow = (change: Target.Change): Row => {
 }
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
-const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { columnsOf, name: databaseName, quote, run } = dialect
+const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect, options: Target.OpenOptions) {
+  const { exists, quote, run } = dialect
   const mark = quote(markTable)
   const instant = dialect.typeOf("timestamptz")
 
@@ -83,8 +82,6 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
       () => work,
       (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
     )
-
-  const exists = (table: string) => Effect.map(columnsOf(table), (columns) => columns.length > 0)
 
   const create = (table: string, columns: Readonly<Record<string, string>>) => {
     const declared = Object.entries(columns).map(([name, type]) => `${quoteName(name)} ${type}`)
@@ -238,5 +235,5 @@ const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.Open
 /** The target of a database, whose dialect connects to it. */
 export const target = (name: string, dialect: Effect.Effect<Dialect, Failed, Scope.Scope>): Target.Target => ({
   name,
-  open: (options) => Effect.flatMap(dialect, (connected) => open(connected, options))
+  open: (options) => Effect.flatMap(dialect, (connected) => open(name, connected, options))
 })

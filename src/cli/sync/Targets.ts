@@ -9,6 +9,8 @@ import { type Failed, misused, Refused, refused, Unavailable } from "../Usage.ts
 import * as SqlCopy from "./SqlCopy.ts"
 import type * as Target from "./Target.ts"
 
+const isSome = (rows: ReadonlyArray<unknown>) => rows.length > 0
+
 /** A failed connection, a short resource, a deadlock or a timeout, a server that stops or has become a standby. */
 const isTemporary = /^(08|40|53|57|25006|55P03)/
 
@@ -82,19 +84,13 @@ export const postgres = (connection: ConnectionOptions, schemaName: string, soft
     // Needs a privilege even where the schema exists. Of two sessions that make one at once, one would fail.
     if (own?.["exists"] !== true) yield* run(`${oneAtATime}; create schema if not exists ${schema}`)
     return {
-      name,
       quote,
       typeOf: (type) => type,
       position: "bigint generated always as identity",
       begin: `begin; set local ${limits}; ${lasting}; ${oneAtATime}`,
       empty: "truncate",
       run,
-      columnsOf: (table) =>
-        run(
-          `select attname as name from pg_attribute
-             where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
-          [quote(table)]
-        ),
+      exists: (table) => Effect.map(run("select where to_regclass($1) is not null", [quote(table)]), isSome),
       insert: (table, columns, rows) => {
         const names = SqlCopy.columnList(columns)
         return run(
@@ -152,7 +148,6 @@ export const sqlite = (file: string, name: string, softDelete: boolean): Target.
     const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
       attempt(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params))
     return {
-      name,
       quote: SqlCopy.quoteName,
       typeOf: (type) => types.get(type) ?? "text",
       position: "integer primary key",
@@ -160,8 +155,8 @@ export const sqlite = (file: string, name: string, softDelete: boolean): Target.
       empty: "delete from",
       run,
       // A file that was removed can still be written, and nobody would see it.
-      columnsOf: Effect.fnUntraced(function* (table) {
-        return (yield* inode) === made ? yield* run("select name from pragma_table_info($1)", [table]) : []
+      exists: Effect.fnUntraced(function* (table) {
+        return (yield* inode) === made && isSome(yield* run("select 1 from pragma_table_info($1)", [table]))
       }),
       insert: (table, columns, rows) => {
         // Lists and objects are kept as JSON, booleans as 0 and 1.
