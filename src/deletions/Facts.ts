@@ -4,7 +4,6 @@
  * the undoing end (see Sweep.ts). The command line and the operators' pages call this.
  */
 import { DateTime, Effect, Schema } from "effect"
-import * as Uuid from "uuid"
 import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { unsettle } from "./Marks.ts"
@@ -69,7 +68,6 @@ export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: 
 
 /** The number of items of a task by kind, and by verdict or `undone`. */
 const Count = Schema.Struct({ kind: Kind, verdict: Schema.String, items: Schema.Int })
-export type Count = typeof Count.Type
 
 /** The first facts of a task, and the numbers of all. Items that were not deleted have none once TASK_RETENTION is over. */
 export const ofTask = Effect.fnUntraced(function* (organization: string, task: string, limit: number) {
@@ -93,8 +91,7 @@ export type Target =
 const isTarget = (sql: Database, target: Target) => {
   const named =
     "task" in target
-      ? // An id that is no UUID is that of no task.
-        sql`d.task_id = ${Uuid.validate(target.task) ? target.task : null}`
+      ? sql`d.task_id = ${target.task}`
       : sql`d.kind = ${target.kind} and ${hasId(sql, [target.organization], target.id)}`
   return sql`d.organization_id = ${target.organization} and ${named}
     and d.undone_at is null and (d.holds or d.verdict = 'not_found')`
@@ -103,10 +100,7 @@ const isTarget = (sql: Database, target: Target) => {
 /** The number of facts that can be undone: they delete rows, or are remembered. */
 export const countUndoable = Effect.fnUntraced(function* (target: Target) {
   const sql = yield* TaskDatabase
-  const rows = yield* rowsOf(Schema.Struct({ facts: Schema.Int }))(
-    sql`select count(*)::integer as facts from deletions d where ${isTarget(sql, target)}`
-  )
-  return rows[0]?.facts ?? 0
+  return (yield* sql`select from deletions d where ${isTarget(sql, target)}`).length
 })
 
 /** Undoes facts, and returns their number. Not on its own: see Commands.ts. */

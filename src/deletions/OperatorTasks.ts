@@ -81,16 +81,13 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
   )
 })
 
-/** Without an organization, tasks of at most so many are searched. */
-export const mostOrganizations = 1000
-
-/** The registered organizations that have tasks, in which tasks and facts are searched by an id. */
+/** The first thousand registered organizations that have tasks, in which tasks and facts are searched by an id. */
 export const searched = Effect.gen(function* () {
   const sql = yield* TaskDatabase
   return yield* textsOf(sql`
     select organization_id as text from organizations o
     where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
-    order by organization_id limit ${sql.literal(`${mostOrganizations}`)}`)
+    order by organization_id limit 1000`)
 })
 
 /** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
