@@ -36,15 +36,11 @@ create index deletion_tasks_unknown   on deletion_tasks (due_at) where state = '
 create index deletion_tasks_order     on deletion_tasks (organization_id, state, scheduled_for, id);
 
 comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
-comment on column deletion_tasks.idempotency_key is 'Idempotency key of the delivery: one task has it';
 comment on column deletion_tasks.scheduled_for is 'Time at which it was first due';
 comment on column deletion_tasks.finished_at is 'Time at which it was completed, cancelled or dead';
-comment on column deletion_tasks.last_error is 'The error of the last attempt that failed';
 comment on column deletion_tasks.fingerprint is 'Hash of the payload: tells a repeated delivery from another one with the same key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run. One that runs is taken over at this time, unless its worker has its row locked';
-comment on column deletion_tasks.claim_token is 'The attempt that runs it';
-comment on column deletion_tasks.outcome is 'Number of items by verdict';
 comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
 comment on column deletion_tasks.trace_parent is 'Trace of the delivery, to which each run is linked';
 
@@ -83,15 +79,11 @@ create index deletions_remembered on deletions (organization_id) where verdict =
 create index deletions_unknown    on deletions (is_known) where verdict = 'not_found' and not is_known;
 create index deletions_forgotten  on deletions (organization_id, task_id) where verdict = 'forgotten';
 
-comment on table deletions is 'The facts: each item of each task, with its verdict';
-comment on column deletions.kind is 'invoice or line';
+comment on table deletions is 'The facts: each item of each task, with its verdict, and the other ids that it gives: its row must match them';
 comment on column deletions.deleted_at is 'Time of the deletion, copied to marked rows';
 comment on column deletions.verdict is 'deleted; failed: a row could not be marked; not_found: judged when its row comes; forgotten: about to go; or the reason of a mismatch';
 comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
 comment on column deletions.undone_at is 'Time at which an operator undid the deletion';
-comment on column deletions.clinic_id is 'Given by the item: must match the row';
-comment on column deletions.client_id is 'Given by the item: must match the row';
-comment on column deletions.invoice_id is 'Given by the item: must match the row';
 comment on column deletions.is_known is 'True if the organization had a row in organizations';
 
 create table deletions_unsettled (
