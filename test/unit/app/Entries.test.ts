@@ -33,9 +33,9 @@ it("practice-data/testing fills a record's fields with the examples of its schem
 })
 
 it("the modules of the entries export what other packages may import, and nothing else", () => {
-  const { ApiKeys, App, Databases, Migrations, Server, Settings, Worker } = ServerEntry
+  const { ApiKeys, App, Databases, Migrations, Retention, Server, Settings, Worker } = ServerEntry
   const { DemoData } = TestingEntry
-  const modules = { ApiKeys, App, Databases, DemoData, Migrations, Server, Settings, Worker }
+  const modules = { ApiKeys, App, Databases, DemoData, Migrations, Retention, Server, Settings, Worker }
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
     ApiKeys: "ApiKey checksumOf create generate list revoke",
@@ -44,6 +44,7 @@ it("the modules of the entries export what other packages may import, and nothin
     DemoData: "accounts demoKeys organizations recordsOf",
     Migrations:
       "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated script scriptOf untilMigrated",
+    Retention: "empty layer",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",
     Settings: "isLoopback readSettings variables",
