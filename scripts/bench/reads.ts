@@ -4,8 +4,7 @@
  * start of this service. All contenders must return the same records. Linux only, since CPU time is read from /proc.
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS [WORK ...]]`, where WORK is the title of a table, such as "single record"; others are
- * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BEFORE=COMMIT is the commit to compare with (HEAD~1),
- * BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other checkouts.
+ * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BEFORE=COMMIT is the commit to compare with (HEAD~1).
  */
 import { caption } from "../machine.ts"
 import { allContenders, ask, type Contender, service } from "./reads/contenders.ts"

@@ -66,10 +66,6 @@ const serviceOf = (folder: string, name: string): Contender => ({
 
 export const service = serviceOf(root, "this service")
 
-/** The services of other checkouts, to see what a change costs. */
-const { BENCH_BESIDE = "" } = process.env
-const others = BENCH_BESIDE.split(":").flatMap((folder) => (folder === "" ? [] : [serviceOf(folder, folder)]))
-
 /** The service of an earlier commit, in a worktree that goes away with this process; none outside of a repository. */
 const earlier = (folder: string): ReadonlyArray<Contender> => {
   const { BENCH_BEFORE: commit = "HEAD~1" } = process.env
@@ -106,7 +102,7 @@ const anchors = (folder: string): ReadonlyArray<Contender> => {
 export const allContenders = (): ReadonlyArray<Contender> => {
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1))
   const folder = mkdtempSync(join(tmpdir(), "practice-data-bench-"))
-  const all = [service, ...earlier(folder), ...others, tuned, ...anchors(folder)]
+  const all = [service, ...earlier(folder), tuned, ...anchors(folder)]
   process.once("exit", () => rmSync(folder, { recursive: true }))
   return all
 }

@@ -23,22 +23,13 @@ const charge: api.Charge = expectData(await api.chargesGet({ client, body: { id:
 const paid: number | null = charge.paid_amount
 expectEqual(typeof paid, "number")
 
-const filter: api.ChargesSearchData["body"] = { status: "open" }
-const open = expectData(await api.chargesSearch({ client, body: filter }))
-expectEqual([...new Set(open.body.map(({ status }) => status))], ["open"])
-
 const processor = expectData(await api.pspChargesSearch({ client, body: { clinic: "clinic_oakridge_01", limit: 2 } }))
 const last: api.PspObject | undefined = processor.data.at(-1)
 expectEqual(typeof last?.created, "number")
 expectEqual(processor.has_more, true)
 
-expectEqual(expectData(await api.organizationGet({ client, body: {} })).id, "org_oakridge")
-
 const missing = await api.chargesGet({ client, body: { id: "none" } })
 expectEqual([missing.response?.status, missing.error?.detail], [404, "No such record"])
-
-const refused = await api.chargesSearch({ client, body: {}, auth: "none" })
-expectEqual([refused.response?.status, refused.error?.detail], [401, "The API key is missing or invalid"])
 
 const faulty = await api.chargesSearch({ client, body: { updated_at_since: "yesterday" } })
 const detail = faulty.error?.detail
@@ -52,6 +43,5 @@ const delivery = await intake.invoiceDeletionsSchedule({
 expectEqual(expectData(delivery).status, "scheduled")
 const task = expectData(await api.invoiceDeletionsGet({ client, body: { idempotency_key: "hey-api" } }))
 expectEqual([task.task_id, task.invoices_count], [expectData(delivery).task_id, 1])
-expectEqual(expectData(await intake.healthCheck()).checks["records"]?.status, "pass")
 
 report()

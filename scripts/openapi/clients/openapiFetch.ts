@@ -24,22 +24,14 @@ const charge: components["schemas"]["Charge"] = expectData(
 const paid: number | null = charge.paid_amount
 expectEqual(typeof paid, "number")
 
-const open = expectData(await POST("/charges/search", { body: { status: "open" } }))
-expectEqual([...new Set(open.body.map(({ status }) => status))], ["open"])
-
 const processor = expectData(await POST("/psp-charges/search", { body: { clinic: "clinic_oakridge_01", limit: 2 } }))
 const last = processor.data.at(-1)
 const created: number | undefined = last?.created
 expectEqual(typeof created, "number")
 expectEqual(processor.has_more, true)
 
-expectEqual(expectData(await POST("/organization/get", { body: {} })).id, "org_oakridge")
-
 const missing = await POST("/charges/get", { body: { id: "none" } })
 expectEqual([missing.response.status, missing.error?.detail], [404, "No such record"])
-
-const refused = await POST("/charges/search", { body: {}, headers: { authorization: "Bearer none" } })
-expectEqual([refused.response.status, refused.error?.detail], [401, "The API key is missing or invalid"])
 
 const faulty = await POST("/charges/search", { body: { updated_at_since: "yesterday" } })
 const detail = faulty.error?.detail
@@ -54,6 +46,5 @@ const delivery = await intake.POST("/invoice-deletions", {
 expectEqual(expectData(delivery).status, "scheduled")
 const task = expectData(await POST("/invoice-deletions/get", { body: { idempotency_key: "openapi-fetch" } }))
 expectEqual([task.task_id, task.invoices_count], [expectData(delivery).task_id, 1])
-expectEqual(expectData(await intake.GET("/health")).checks["records"]?.status, "pass")
 
 report()
