@@ -260,12 +260,17 @@ const isRefused = Effect.fnUntraced(function* (task: Tasks.Identity, state: Stat
 suite("a cancelled task", postgres, {
   "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
     yield* seedInvoices
-    const { schedule } = yield* Scheduler
+    const { postpone, schedule } = yield* Scheduler
     const given = delivery("1", invoice("i1"))
     const { taskId: id } = yield* scheduled(given)
+    yield* TestClock.adjust(delay)
+    const claim = yield* claimOne()
+    yield* postpone(claim, Duration.zero)
     const identity = { id, organization: undefined }
     assert.deepStrictEqual(yield* Effect.orDie(Commands.cancelTask(identity)), { organization, undone: 0 })
     yield* isRefused(identity, "cancelled")
+    assert.isUndefined(yield* runOne(claim))
+    assert.isEmpty(yield* Facts.ofTask(organization, id, 1).pipe(Effect.map(({ items }) => items)))
     yield* TestClock.adjust("1 hour")
     assert.isEmpty(yield* claimAll())
     yield* isIdle
