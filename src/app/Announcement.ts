@@ -1,7 +1,7 @@
 /** The lines of a start: the address of the service, its database, and the operators' page. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { connectionOptions, format } from "../database/ConnectionUrl.ts"
-import { organizations } from "../demo/DemoData.ts"
+import { organizations } from "./demo/DemoData.ts"
 import { Listener } from "../http/Listener.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"

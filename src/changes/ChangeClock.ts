@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inLongTransaction } from "../database/SqlFailure.ts"
-import * as Loop from "../process/Loop.ts"
+import * as Loop from "../observability/Loop.ts"
 
 /**
  * The state of the change feed.

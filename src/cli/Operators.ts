@@ -6,7 +6,7 @@ import { readSettings } from "../operations/Settings.ts"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
-import { loadDemoData } from "../demo/Load.ts"
+import { loadDemoData } from "../app/demo/Load.ts"
 import * as Output from "./Output.ts"
 import { refused } from "./Usage.ts"
 

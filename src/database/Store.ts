@@ -21,7 +21,7 @@ import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { monotonicOf as now } from "../process/Time.ts"
+import { monotonicOf as now } from "../observability/Time.ts"
 import * as Outage from "./Outage.ts"
 import { Failure, failureOf, kindOf } from "./SqlFailure.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
 import { type Claim, Scheduler, type TaskFailed } from "./Scheduler.ts"

@@ -3,7 +3,7 @@ import { DateTime, Duration, Effect, Function, Number, Record, Struct } from "ef
 import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import type { Claim } from "./Scheduler.ts"
 
 /** The number of invoices and lines that were deleted, and of the items that were not. */

@@ -6,7 +6,7 @@ import { DateTime, Duration, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import * as Loop from "../process/Loop.ts"
+import * as Loop from "../observability/Loop.ts"
 import * as Marks from "./Marks.ts"
 import { SchedulerUnavailable } from "./Scheduler.ts"
 

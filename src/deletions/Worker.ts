@@ -1,7 +1,7 @@
 /** The worker: fibers that each take a task that is due, and run it. */
 import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
-import * as Loop from "../process/Loop.ts"
+import * as Loop from "../observability/Loop.ts"
 import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
 import { type Claim, type Due, Scheduler, TaskFailed } from "./Scheduler.ts"

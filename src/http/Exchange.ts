@@ -5,7 +5,7 @@ import { Clock, Context, References, type Tracer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import { compress } from "./Compression.ts"
 
 type Response = HttpServerResponse.HttpServerResponse

@@ -10,7 +10,7 @@ import * as RateLimiter from "effect/persistence/RateLimiter"
 import { type CredentialStoreDown, errorResponse, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, CurrentOrganization } from "../api/Authorization.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import { OrgResolver, visiblePrefix } from "./OrgResolver.ts"
 
 const unauthorized = new Unauthorized()

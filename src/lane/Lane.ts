@@ -13,7 +13,7 @@ import { unexpectedErrors } from "../http/Middleware.ts"
 import { isOurs, visiblePrefix } from "../keys/OrgResolver.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import * as Reads from "./Reads.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>

@@ -10,7 +10,7 @@ import { Clock, Context, Effect, Exit, Latch, MutableRef, References } from "eff
 import { spanName } from "effect/sql/Statement"
 import type { Database, Pipelined } from "../database/Database.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 
 /**
  * The most unanswered statements of a connection. The database answers pages faster than this process sends them on, so

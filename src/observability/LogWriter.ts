@@ -5,7 +5,7 @@
  */
 import { writeSync } from "node:fs"
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
-import * as Time from "../process/Time.ts"
+import * as Time from "./Time.ts"
 import * as Series from "./Series.ts"
 
 /** The time in which lines gather, and the delay before a full pipe is tried again, in milliseconds. */

@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
-import * as Loop from "../process/Loop.ts"
+import * as Loop from "./Loop.ts"
 import { ownMemory, version } from "../process/Package.ts"
 import * as Series from "./Series.ts"
 

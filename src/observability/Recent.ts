@@ -1,6 +1,6 @@
 /** The requests of the last hour, by minute: for the operators' page, also where nobody collects metrics. */
 import { Clock, Context, Effect, Layer } from "effect"
-import * as Time from "../process/Time.ts"
+import * as Time from "./Time.ts"
 import type { RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */

@@ -3,7 +3,7 @@
  * collects them, handlers note more, and observers get them with the response.
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
-import * as Time from "../process/Time.ts"
+import * as Time from "./Time.ts"
 import { formats, headOf, type LogOptions, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import { deliveries, refusals, statuses } from "./Metrics.ts"

@@ -1,6 +1,6 @@
 /** Log lines of frequent events, such as failures in an outage: a few of them, with the number of those left out. */
 import { Effect } from "effect"
-import * as Time from "../process/Time.ts"
+import * as Time from "./Time.ts"
 
 const window = 10_000
 

@@ -6,7 +6,7 @@ import { CredentialDatabase, type Database, TaskDatabase } from "../database/Dat
 import { describe } from "../database/SqlFailure.ts"
 import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import { iso, utc } from "./Format.ts"
 import { type Columns, type Filter, filterForm, table, unreadable } from "./Layout.ts"
 

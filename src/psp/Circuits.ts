@@ -7,7 +7,7 @@
  * hangs keeps its circuit open, and a call that hangs until it is interrupted never counts as a failure.
  */
 import { Cause, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
-import * as Time from "../process/Time.ts"
+import * as Time from "../observability/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"

@@ -4,7 +4,7 @@ import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
 import { connect, type Database, layerShared, type PoolOptions } from "../../src/database/Database.ts"
 import { configure } from "../../src/database/Distribution.ts"
-import { loadDemoData } from "../../src/demo/Load.ts"
+import { loadDemoData } from "../../src/app/demo/Load.ts"
 
 let created = 0
 

@@ -10,7 +10,7 @@ import { OrgResolver } from "../../keys/OrgResolver.ts"
 import { PspReads } from "../../psp/PspReads.ts"
 import { Repositories } from "../../records/Repository.ts"
 
-export * as DemoData from "../../demo/DemoData.ts"
+export * as DemoData from "../demo/DemoData.ts"
 export { Scheduler } from "../../deletions/Scheduler.ts"
 export { HealthChecks } from "../../operations/HealthChecks.ts"
 export { AccountDisconnected, CursorUnknown, PspClient, PspFailed, RateLimited } from "../../psp/PspClient.ts"

@@ -6,7 +6,7 @@ import { Config, Data, DateTime, Duration, Effect, Layer, Option, Ref, Schedule,
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import { count, counted, iso } from "../../operations/Format.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
-import * as Time from "../../process/Time.ts"
+import * as Time from "../../observability/Time.ts"
 import * as Output from "../Output.ts"
 import { command, type Failed, misused, Unavailable } from "../Usage.ts"
 import * as Source from "./Source.ts"

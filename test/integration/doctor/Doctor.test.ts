@@ -2,7 +2,7 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { json } from "../../support/Client.ts"
-import { accounts } from "../../../src/demo/DemoData.ts"
+import { accounts } from "../../../src/app/demo/DemoData.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"

@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
-import * as DemoData from "../../../src/demo/DemoData.ts"
+import * as DemoData from "../../../src/app/demo/DemoData.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { petBenefits, pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Organizations.ts"

@@ -4,17 +4,17 @@
  * follow from the examples of their schema: ids and times count on, other values are the examples.
  */
 import { Array, DateTime } from "effect"
-import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../api/records/Charges.ts"
-import type { Fields } from "../api/records/Field.ts"
-import { consumptionLogs, invoiceLines, invoices } from "../api/records/Invoices.ts"
-import type { PspObject } from "../api/Psp.ts"
-import type { Records } from "../api/records/index.ts"
-import { clinics, organization, products } from "../api/records/Organizations.ts"
-import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "../api/records/Payments.ts"
-import { petBenefits, pets, subscriptions } from "../api/records/Pets.ts"
-import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
-import type { Accounts } from "../psp/PspClient.ts"
-import { build } from "../records/Rows.ts"
+import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../../api/records/Charges.ts"
+import type { Fields } from "../../api/records/Field.ts"
+import { consumptionLogs, invoiceLines, invoices } from "../../api/records/Invoices.ts"
+import type { PspObject } from "../../api/Psp.ts"
+import type { Records } from "../../api/records/index.ts"
+import { clinics, organization, products } from "../../api/records/Organizations.ts"
+import { cancellationPaymentIntents, paymentIntents, paymentPlans } from "../../api/records/Payments.ts"
+import { petBenefits, pets, subscriptions } from "../../api/records/Pets.ts"
+import type { Filters, Resource, Stored } from "../../api/records/Resource.ts"
+import type { Accounts } from "../../psp/PspClient.ts"
+import { build } from "../../records/Rows.ts"
 
 /** The demo organizations, and the API key of each. Anyone may know these keys: they open nothing but demo data. */
 export const organizations = [

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { forever, pauseAfter } from "../../../src/process/Loop.ts"
+import { forever, pauseAfter } from "../../../src/observability/Loop.ts"
 
 it("A run that ends again and again restarts after a pause that doubles, up to half a minute", () => {
   const pauses = Array.scan(Array.range(1, 11), Duration.zero, (before) => pauseAfter(before, Duration.seconds(60)))

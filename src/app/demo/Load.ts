@@ -1,13 +1,13 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect, Redacted, Schema } from "effect"
-import { DeletionTask, Outcome } from "../api/DeletionTasks.ts"
-import { resources } from "../api/records/index.ts"
-import type { Resource, Stored } from "../api/records/Resource.ts"
-import { deliveryOf } from "../deletions/Delivery.ts"
-import type { OwnedTask } from "../deletions/SenderTasks.ts"
-import { hashOf } from "../keys/OrgResolver.ts"
-import { load } from "../records/Rows.ts"
+import { DeletionTask, Outcome } from "../../api/DeletionTasks.ts"
+import { resources } from "../../api/records/index.ts"
+import type { Resource, Stored } from "../../api/records/Resource.ts"
+import { deliveryOf } from "../../deletions/Delivery.ts"
+import type { OwnedTask } from "../../deletions/SenderTasks.ts"
+import { hashOf } from "../../keys/OrgResolver.ts"
+import { load } from "../../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 
 const deliveryTo = (slug: string) =>
