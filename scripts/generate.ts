@@ -5,7 +5,7 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { rowsOf } from "../src/database/Columns.ts"
+import { decodeRows } from "../src/database/Columns.ts"
 import * as Embedded from "../src/database/Embedded.ts"
 import { migrate } from "../src/database/Migrations.ts"
 
@@ -42,7 +42,7 @@ The primary key is \`organization_id\`, \`id\`. \`clinics\` has no time of the l
 /** The text of the page. */
 const dictionary = (sql: PgClient.PgClient) =>
   Effect.map(
-    rowsOf(Column)(sql`
+    decodeRows(Column)(sql`
       select c.relname as table, obj_description(c.oid, 'pg_class') as of, a.attname as name,
         replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
           || case when d.oid is not null then ', ' || pg_get_expr(d.adbin, d.adrelid) || ' by default' else '' end as type,

@@ -14,7 +14,7 @@ import { Pool, type PoolClient } from "pg"
 import { PgBoss } from "pg-boss"
 import { connect, TaskDatabase } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
-import { deliveryOf } from "../../src/deletions/Delivery.ts"
+import { makeDelivery } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { caption } from "../machine.ts"
@@ -62,7 +62,7 @@ await graphile.migrate()
 const keys = (count: number) => Array.from({ length: count }, () => randomUUID())
 const invoiceOf = (key: string) => ({ invoices: [{ invoice_id: `invoice_${key}` }] })
 const delivery = (key: string) =>
-  deliveryOf({ "idempotency-key": key, "x-organization-id": organization }, invoiceOf(key))
+  makeDelivery({ "idempotency-key": key, "x-organization-id": organization }, invoiceOf(key))
 
 /** Calls for every key, so many at once. */
 const atOnce = async (all: ReadonlyArray<string>, call: (key: string) => Promise<unknown>) => {

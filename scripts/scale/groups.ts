@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, Order, Schema, SchemaIssue } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, type Database } from "../../src/database/Database.ts"
-import { reasonOf } from "../../src/database/SqlFailure.ts"
+import { safeReason } from "../../src/database/SqlFailure.ts"
 
 /** The maps cannot be written; the message says why. Whatever was there before is still there. */
 export class MapsRefused extends Schema.TaggedError<MapsRefused>()("MapsRefused", { message: Schema.String }) {}
@@ -102,7 +102,7 @@ export const writeMaps = Effect.fnUntraced(
         Effect.flatMap((sql) => contents(sql, name)),
         Effect.mapError(
           (error) =>
-            new MapsRefused({ message: `The database of ${name} does not say what it has: ${reasonOf(error)}` })
+            new MapsRefused({ message: `The database of ${name} does not say what it has: ${safeReason(error)}` })
         )
       )
     )

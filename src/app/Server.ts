@@ -73,7 +73,7 @@ export const landing = ({ databaseUrl, roles }: Settings) =>
 /** The path of deliveries. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
-const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
+const paths = Middleware.servedPaths({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
 
 /** The paths that a process serves, with the data API or without it. */
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>

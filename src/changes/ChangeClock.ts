@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inLongTransaction } from "../database/SqlFailure.ts"
 import * as Loop from "../observability/Loop.ts"
@@ -19,7 +19,7 @@ import * as Loop from "../observability/Loop.ts"
  */
 export type FeedState = "Served" | "Unsettled" | "Distributed" | "Unknown"
 
-const markRows = rowsOf(Schema.Struct({ isSettled: Schema.Boolean }))
+const markRows = decodeRows(Schema.Struct({ isSettled: Schema.Boolean }))
 
 export class ChangeClock extends Context.Service<ChangeClock>()("practice-data/changes/ChangeClock", {
   make: Effect.gen(function* () {

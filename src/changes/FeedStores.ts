@@ -5,13 +5,13 @@ import { ChangesNotServed, RecordStoreDown } from "../api/Errors.ts"
 import { maximumChanges } from "../api/records/Requests.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
-import { bytesOf, type Json } from "../database/Columns.ts"
+import { asBytes, type Json } from "../database/Columns.ts"
 import type { Query, Reader } from "../database/OrganizationReads.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { FeedSnapshot } from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import { type ChangeRow, orderTable, removalMark } from "./FeedPage.ts"
-import { byPlace, isAfter, rangesOf, type Walk } from "./Walk.ts"
+import { byPlace, isAfter, toRanges, type Walk } from "./Walk.ts"
 
 /** The SQL of the snapshot of a feed: one row, JSON. `$4` is the mark of a cursor. */
 const snapshotText = (resources: ReadonlyArray<Resource>) => {
@@ -45,7 +45,7 @@ const rangesText = (resources: ReadonlyArray<Resource>, walks: ReadonlyArray<Wal
       )
       const tables = read.reduce((sum, { bit }) => sum + bit, 0)
       const removed = read.map(({ table }) => table)
-      return rangesOf(walk).map(({ isLoad, ...range }) => ({ ...range, tables, removed: isLoad ? [] : removed }))
+      return toRanges(walk).map(({ isLoad, ...range }) => ({ ...range, tables, removed: isLoad ? [] : removed }))
     })
   )
 
@@ -97,7 +97,7 @@ const changesText = (resources: ReadonlyArray<Resource>) => {
       select null::bpchar as record, s.text as detail, 0::float8 as position, '' as branch
       from (${snapshotText(resources)}) s (text)
       union all
-      select ${bytesOf("c.record")}, case when c.record is null then coalesce(
+      select ${asBytes("c.record")}, case when c.record is null then coalesce(
           case c.branch ${existing.join(" ")} end, '-') || c.id end,
         c.change_position::float8, c.branch
       from (select c.* from (
@@ -198,7 +198,7 @@ export const memoryFeed = (
     read: Effect.fnUntraced(function* (walks, limit) {
       const organization = yield* CurrentOrganization.id
       const read = walks.flatMap((walk) =>
-        rangesOf(walk).flatMap((range) =>
+        toRanges(walk).flatMap((range) =>
           changes.filter(
             (change) =>
               change.organization === organization &&

@@ -68,7 +68,7 @@ export const fromStart = (feeds: Walk["feeds"]): Walk => ({
 })
 
 /** All transactions below it have ended. */
-const horizonOf = ({ next, running }: Visible): number => running[0] ?? next
+const firstOpen = ({ next, running }: Visible): number => running[0] ?? next
 
 const isVisible = ({ next, running }: Visible, position: number) => position < next && !running.includes(position)
 
@@ -82,7 +82,7 @@ interface Range extends Place {
 const rest = (place: Place, high: number, isLoad = false): Range => ({ ...place, high, isLoad })
 
 /** The ranges that a walk has not read, in the order in which they are read. No change is in two of them. */
-export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArray<Range> => [
+export const toRanges = ({ floor, partial, place, running }: Walk): ReadonlyArray<Range> => [
   ...(partial === undefined ? [] : [rest(partial, partial.position + 1)]),
   ...running.map((position) => rest(beforeAll(position), position + 1)),
   ...(floor === undefined
@@ -110,7 +110,7 @@ const unread = ({ partial, running }: Walk) => (partial === undefined ? running 
 
 /** The floor of a load after a page, whose walk is at `position` then. */
 const floorAfter = ({ floor }: Walk, visible: Visible, position: number) => {
-  const lowest = floor === undefined ? position : Math.min(floor, horizonOf(visible))
+  const lowest = floor === undefined ? position : Math.min(floor, firstOpen(visible))
   return lowest > position + 1 ? lowest : undefined
 }
 
@@ -144,7 +144,7 @@ export const advanceTo = (walk: Walk, visible: Visible, last: Place): Walk => {
  */
 export const advanceToEnd = (walk: Walk, visible: Visible, last: Place | undefined, durable: number): Walk => {
   const reached = last === undefined ? walk.place : furthest(walk.place, last)
-  const place = furthest(reached, afterAllBelow(Math.min(durable, horizonOf(visible))))
+  const place = furthest(reached, afterAllBelow(Math.min(durable, firstOpen(visible))))
   return moveTo(walk, visible, place)
 }
 

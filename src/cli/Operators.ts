@@ -30,10 +30,10 @@ const databases = databasesWith({})
 /** The databases, migrated or not: migrating at the start would leave `migrate` nothing to say. */
 export const asTheyAre = databasesWith({ migrate: Option.some(false) })
 
-const migrated = <I>(database: Context.Key<I, Database>, name: keyof ReturnType<typeof Databases.namesOf>) =>
+const migrated = <I>(database: Context.Key<I, Database>, name: keyof ReturnType<typeof Databases.databaseNames>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      yield* requireMigrated(Databases.namesOf(yield* readSettings)[name], yield* database)
+      yield* requireMigrated(Databases.databaseNames(yield* readSettings)[name], yield* database)
     })
   ).pipe(Layer.provideMerge(databases))
 

@@ -2,7 +2,7 @@
 import { Effect, Number, Option, Predicate, Record, Schema, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
-import { taskIdOf } from "../deletions/Delivery.ts"
+import { makeTaskId } from "../deletions/Delivery.ts"
 import { maximumAttempts } from "../deletions/Retries.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
@@ -49,7 +49,7 @@ const identity = {
 const identify = ({ id, key, organization: owner }: Command.Command.Config.Infer<typeof identity>) => {
   if (id !== undefined && key === undefined) return Effect.succeed({ id, organization: owner })
   if (id === undefined && key !== undefined && owner !== undefined) {
-    return Effect.succeed({ id: taskIdOf(owner, key), organization: owner })
+    return Effect.succeed({ id: makeTaskId(owner, key), organization: owner })
   }
   return misused("Use either a task-id, or --idempotency-key with --organization.")
 }

@@ -37,7 +37,7 @@ export const connect = Effect.fnUntraced(function* ({ apiKey, baseUrl, fetch, re
     baseUrl: `${address}/api/v3`,
     transformClient: (http) => HttpClient.retryTransient(http, { schedule, times: retries })
   }).pipe(
-    Effect.provide([layerKey(key), NoRedirects.layerOf(fetch)]),
+    Effect.provide([layerKey(key), NoRedirects.layerWith(fetch)]),
     Effect.provideService(HttpClient.TracerPropagationEnabled, false)
   )
   return { address, client }

@@ -14,9 +14,9 @@ export const isoTime = (column: string) =>
  * A column of text as UTF-8 bytes, for text that is only passed on. It keeps its name. The cast to `bpchar` costs nothing:
  * without a length it is text, and no column has this type.
  */
-export const bytesOf = (column: string): string => `${column}::bpchar as ${column.split(".").at(-1)}`
+export const asBytes = (column: string): string => `${column}::bpchar as ${column.split(".").at(-1)}`
 
-/** The types of a client whose statements use `bytesOf`. */
+/** The types of a client whose statements use `asBytes`. */
 export const types = PgTypes.makeRegistry()
 types.register<Uint8Array>(PgTypes.OID.bpchar, {
   encode: Result.succeed,
@@ -45,23 +45,23 @@ export const concat = (before: string, items: ReadonlyArray<Json>, after: string
 }
 
 /** Checks the rows of a statement that decides something. Rows of another form are a defect. */
-export const rowsOf = <A>(schema: Schema.Decoder<A>) => {
+export const decodeRows = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(schema))
   return <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
     Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows)))
 }
 
-const texts = rowsOf(Schema.Struct({ text: Schema.String }))
+const texts = decodeRows(Schema.Struct({ text: Schema.String }))
 
 /** The values of a statement's only column, `text`. */
-export const textsOf = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
+export const decodeTexts = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.map(texts(statement), (rows) => rows.map(({ text }) => text))
 
 /**
  * Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. With
  * a limit, in the order of the index.
  */
-export const credentialsOf =
+export const listCredentials =
   <I, S extends Constructor, A>(database: Context.Key<I, S>, table: string, schema: Schema.Decoder<A>, columns = "") =>
   (organization: string | undefined, limit?: number) =>
     Effect.flatMap(database, (sql) => {
@@ -71,5 +71,5 @@ export const credentialsOf =
         from ${sql.literal(table)}
         where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
         order by ${sql.literal(order)}`
-      return rowsOf(schema)(rows.unprepared)
+      return decodeRows(schema)(rows.unprepared)
     })

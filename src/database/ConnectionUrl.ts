@@ -3,7 +3,7 @@ import { isIP } from "node:net"
 import { type ConnectionOptions as TlsOptions, createSecureContext } from "node:tls"
 import { type Config, Duration, Predicate, Redacted, Result } from "effect"
 import { parse } from "pg-connection-string"
-import { reasonOf } from "../process/Failure.ts"
+import { errorText } from "../process/Failure.ts"
 import * as Variable from "../process/Variable.ts"
 
 const sslModes = ["disable", "prefer", "require", "verify-ca", "verify-full"]
@@ -52,7 +52,7 @@ const read = (given: string) => {
 export const connectionOptions = (url: string) =>
   Result.try({
     try: () => read(url),
-    catch: (error) => reasonOf(error).replace(/^Invalid URL$/, "it is not the URL of one host")
+    catch: (error) => errorText(error).replace(/^Invalid URL$/, "it is not the URL of one host")
   })
 
 export type ConnectionOptions = Result.Result.Success<ReturnType<typeof connectionOptions>>

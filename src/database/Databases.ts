@@ -42,15 +42,15 @@ const embedded = Effect.fnUntraced(function* (settings: DatabaseSettings, { fill
 const needsKeys = ({ roles }: DatabaseSettings) => roles.includes("data-api")
 
 /** The names of the databases that are migrated, to begin a sentence with. */
-export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
+export const databaseNames = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
   const tasks = Option.isNone(databaseUrl) ? "The embedded database" : "The database of DATABASE_URL"
   const isSeparate = Option.isSome(databaseUrl) && Option.isSome(credentialsDatabaseUrl)
   return { tasks, credentials: isSeparate ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
 /** The pools of connections of a process. */
-export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout?: Duration.Input) => {
-  const poolOf = (pool: Pool, name: string, given: Partial<Database.PoolOptions>): Database.PoolOptions => ({
+export const poolOptions = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout?: Duration.Input) => {
+  const makeOptions = (pool: Pool, name: string, given: Partial<Database.PoolOptions>): Database.PoolOptions => ({
     url,
     name,
     pool,
@@ -66,16 +66,16 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
     settings: { ...Database.inOrder, ...Database.lockTimeout }
   }
   return {
-    records: poolOf("records", "record store", {
+    records: makeOptions("records", "record store", {
       ...reads,
       url: Option.getOrElse(settings.readDatabaseUrl, () => url)
     }),
-    changes: poolOf("changes", "record store", reads),
-    credentials: poolOf("credentials", "credential store", {
+    changes: makeOptions("changes", "record store", reads),
+    credentials: makeOptions("credentials", "credential store", {
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
       settings: Database.lockTimeout
     }),
-    tasks: poolOf("tasks", "task store", {
+    tasks: makeOptions("tasks", "task store", {
       // A delivery may name ten thousand invoices.
       statementTimeout: "1 minute",
       // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
@@ -90,7 +90,7 @@ const pooled = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   { connectTimeout }: LayerOptions
 ) {
-  const pools = poolsOf(settings, url, connectTimeout)
+  const pools = poolOptions(settings, url, connectTimeout)
   const isApi = needsKeys(settings)
   const tasks = yield* Database.connect(pools.tasks)
   // Without the data API, only operators look at records and keys.
@@ -121,7 +121,7 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
   Layer.effectDiscard(
     Effect.gen(function* () {
       const scope = yield* Effect.scope
-      const names = namesOf(settings)
+      const names = databaseNames(settings)
       const migrated = untilMigrated(names.tasks, yield* Database.TaskDatabase)
       const started = Effect.andThen(migrated, Layer.buildWithScope(worker, scope))
       yield* Effect.forkScoped(Loop.restarting("The start of the worker", started))

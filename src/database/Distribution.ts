@@ -8,7 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import { unnoted } from "../observability/RequestFacts.ts"
 import * as Time from "../observability/Time.ts"
-import { rowsOf, textsOf } from "./Columns.ts"
+import { decodeRows, decodeTexts } from "./Columns.ts"
 import { recordedPrefix } from "./Migrations.ts"
 import { lasting } from "./SqlFailure.ts"
 import type { Store } from "./Store.ts"
@@ -41,7 +41,7 @@ const hasCitus = (sql: Constructor) =>
 /** The tables that Citus knows. Only a database with the extension has its catalog. */
 const placed = Effect.fnUntraced(function* (sql: Constructor) {
   if (!(yield* hasCitus(sql))) return []
-  return yield* rowsOf(Placement)(sql`
+  return yield* decodeRows(Placement)(sql`
     select c.relname as name, p.partmethod::text as method from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
     where c.relnamespace = quote_ident(current_schema())::regnamespace`)
 })
@@ -99,7 +99,7 @@ export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("Ca
 
 /** Drops the triggers of a table but the one that renders records: those of the order of changes, which has no place there. */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
-  const triggers = yield* textsOf(sql`
+  const triggers = yield* decodeTexts(sql`
     select tgname as text from pg_trigger
     where tgrelid = ${table}::regclass and not tgisinternal and tgname <> 'zz_written'`)
   for (const trigger of triggers) yield* sql`drop trigger ${sql(trigger)} on ${sql(table)}`
@@ -117,7 +117,7 @@ const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effe
 
 /** Gives the sessions of each server their settings: Citus passes them on to the others. */
 export const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const commands = yield* textsOf(sql`
+  const commands = yield* decodeTexts(sql`
     select format('alter database %I set %s = %L', current_database(), key, value) as text
     from unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) given (key, value)`)
   for (const command of commands) yield* sql.unsafe(command)
@@ -156,7 +156,7 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
     yield* moving(sql, dropTriggers(sql, table), create)
   }
   // Views that were made before their tables were distributed are on this server alone.
-  const views = yield* textsOf(sql`
+  const views = yield* decodeTexts(sql`
     select format('create or replace view %I as %s', viewname, definition) as text from pg_views
     where schemaname = current_schema() and viewname in ('deletion_rows', 'deletion_work')
     order by viewname`)

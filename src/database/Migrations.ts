@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import { invocation } from "../process/Package.ts"
-import { rowsOf, textsOf } from "./Columns.ts"
+import { decodeRows, decodeTexts } from "./Columns.ts"
 import type { Store } from "./Store.ts"
 import { inLongTransaction, isUndefined } from "./SqlFailure.ts"
 
@@ -35,16 +35,16 @@ const defaultPrefix = "practice_data"
 
 /** The prefix of the names of the roles. */
 export const recordedPrefix = (sql: Constructor) =>
-  Effect.map(textsOf(sql`select min(roles) as text from migrations`), ([prefix = defaultPrefix]) => prefix)
+  Effect.map(decodeTexts(sql`select min(roles) as text from migrations`), ([prefix = defaultPrefix]) => prefix)
 
 /**
  * Runs a file of SQL, as a migration. In its function bodies, `home` stands for the schema of the tables. The names of the
  * roles get the prefix that is recorded.
  */
-export const scriptOf = Effect.fnUntraced(function* (file: URL) {
+export const runFile = Effect.fnUntraced(function* (file: URL) {
   const text = yield* Effect.orDie(Effect.tryPromise(() => readFile(file, "utf8")))
   const sql = yield* SqlClient.SqlClient
-  const [home = "public"] = yield* textsOf(sql`select quote_ident(current_schema()) as text`)
+  const [home = "public"] = yield* decodeTexts(sql`select quote_ident(current_schema()) as text`)
   const prefix = yield* recordedPrefix(sql)
   const roles = /\bpractice_data(?=_(api|intake|worker|writer)\b)/g
   yield* script(text.replaceAll(/\bhome\./g, `${home}.`).replaceAll(roles, prefix))
@@ -56,7 +56,7 @@ export type Migrations = Readonly<Record<string, Effect.Effect<unknown, SqlError
 export const all: Migrations = Object.fromEntries(
   ["00001_records", "00002_changes", "00003_deletions", "00004_access"].map((name) => [
     name,
-    scriptOf(new URL(`./schema/${name}.sql`, import.meta.url))
+    runFile(new URL(`./schema/${name}.sql`, import.meta.url))
   ])
 )
 
@@ -70,42 +70,42 @@ export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
 
 /** Fails if the database cannot have every character. */
 const requireUtf8 = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [encoding] = yield* textsOf(sql`select getdatabaseencoding() as text where getdatabaseencoding() <> 'UTF8'`)
+  const [encoding] = yield* decodeTexts(sql`select getdatabaseencoding() as text where getdatabaseencoding() <> 'UTF8'`)
   if (encoding === undefined) return
   const message = `The encoding of the database is ${encoding}, and only UTF8 has every character. Use another: create database NAME template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'`
   return yield* new CannotMigrate({ message })
 })
 
-const namesOf = (prefix: string) => ["api", "intake", "worker", "writer"].map((name) => `${prefix}_${name}`)
+const roleNames = (prefix: string) => ["api", "intake", "worker", "writer"].map((name) => `${prefix}_${name}`)
 
 /** The statement that lets a login grant the roles to others, which those roles that it did not create need. */
-const adminOf = (roles: ReadonlyArray<string>, login: string) =>
+const grantStatement = (roles: ReadonlyArray<string>, login: string) =>
   `grant ${roles.join(", ")} to ${login} with admin option`
 
 /** Fails if a role is missing, and the login may create none. */
 const requireRoles = Effect.fnUntraced(function* (sql: PgClient.PgClient, prefix: string) {
-  const roles = namesOf(prefix)
-  const found = yield* rowsOf(Schema.Struct({ role: Schema.String, login: Schema.String }))(sql`
+  const roles = roleNames(prefix)
+  const found = yield* decodeRows(Schema.Struct({ role: Schema.String, login: Schema.String }))(sql`
     select role, quote_ident(rolname) as login from unnest(${roles}::text[]) role, pg_roles
     where rolname = current_user and not (rolsuper or rolcreaterole) and to_regrole(role) is null`)
   const [first] = found
   if (first === undefined) return
   const creates = found.map(({ role }) => `create role ${role};`).join(" ")
   return yield* new CannotMigrate({
-    message: `The login ${first.login} may not create roles. As one that may, run: ${creates} ${adminOf(roles, first.login)};`
+    message: `The login ${first.login} may not create roles. As one that may, run: ${creates} ${grantStatement(roles, first.login)};`
   })
 })
 
 /** The statement for another login to run, if this one may not grant the roles to logins. */
 export const grantNeeded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const prefix = yield* recordedPrefix(sql)
-  const roles = namesOf(prefix)
+  const roles = roleNames(prefix)
   // Before 16, CREATEROLE is enough.
-  const [login] = yield* textsOf(sql`
+  const [login] = yield* decodeTexts(sql`
     select quote_ident(rolname) as text from pg_roles where rolname = current_user and not rolsuper
       and not (rolcreaterole and current_setting('server_version_num')::integer < 160000)
       and exists (select from unnest(${roles}::text[]) role where not pg_has_role(role, 'usage with admin option'))`)
-  return login === undefined ? undefined : adminOf(roles, login)
+  return login === undefined ? undefined : grantStatement(roles, login)
 })
 
 /** Applies a migration that is not recorded, with its record, in a transaction. Returns true if it was not recorded. */
@@ -166,7 +166,7 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (
 /** The migrations that a database lacks, in their order. */
 export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations = all) {
   const recorded: Effect.Effect<ReadonlyArray<string>, SqlError> = Effect.catchIf(
-    textsOf(sql`select name as text from migrations`),
+    decodeTexts(sql`select name as text from migrations`),
     isUndefined,
     () => Effect.succeed([])
   )

@@ -4,7 +4,7 @@
  */
 import { Cause, Effect, Exit, FiberHandle, Latch, MutableRef, Result } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { isReadOnly, isShort, isUnreachable, reasonOf } from "./SqlFailure.ts"
+import { isReadOnly, isShort, isUnreachable, safeReason } from "./SqlFailure.ts"
 
 /** The time before the next probe. */
 const pause = "200 millis"
@@ -28,7 +28,7 @@ export const make = Effect.fnUntraced(function* ({ disconnect, name, onOutage, p
   /** An outage begins, unless other statements have succeeded since there were so many. */
   const begin = (error: SqlError, before: number) => {
     if (down.isOpen() || successes.current > before) return
-    reason.current = reasonOf(error)
+    reason.current = safeReason(error)
     down.openUnsafe()
   }
 

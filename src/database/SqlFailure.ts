@@ -7,62 +7,62 @@ export const connectFailure = (message: string) =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
 
 /** The words of an error for people, which may quote values. */
-export const messageOf = ({ reason }: SqlError) =>
+export const sqlMessage = ({ reason }: SqlError) =>
   reason.cause instanceof Error ? reason.cause.message : reason.message
 
 /** A text of a refusal; empty without one. */
-const textOf = (cause: unknown, field: string) => {
+const causeText = (cause: unknown, field: string) => {
   const value: unknown = Predicate.hasProperty(cause, field) ? cause[field] : undefined
   return Predicate.isString(value) ? value : ""
 }
 
 /** The SQLSTATE of a refusal, or the system's code of a failed connection; empty without one. */
-export const codeOf = ({ reason }: SqlError): string => textOf(reason.cause, "code")
+export const errorCode = ({ reason }: SqlError): string => causeText(reason.cause, "code")
 
 /** An undefined table, or column. */
-export const isUndefined = (error: SqlError) => /^42(P01|703)$/.test(codeOf(error))
+export const isUndefined = (error: SqlError) => /^42(P01|703)$/.test(errorCode(error))
 
 /**
  * The reason of a failure, to log and to store: its kind and code, with the constraint, table and column. Other texts are
  * left out, since they may quote a row or a parameter.
  */
-export const reasonOf = (error: SqlError): string => {
+export const safeReason = (error: SqlError): string => {
   const { cause, _tag, message } = error.reason
-  const code = codeOf(error)
+  const code = errorCode(error)
   // Without a code it is the driver's error, in words of its own.
   const words = code === "" && _tag === "ConnectionError" ? message : code
   // Only these messages of Postgres hold nothing but the name of an object.
-  const denied = textOf(cause, "routine").startsWith("aclcheck_error") ? textOf(cause, "message") : ""
-  const about = ["constraint", "table", "column"].filter((field) => textOf(cause, field) !== "")
-  const parts = [`${_tag} ${words}`.trim(), denied, ...about.map((field) => `${field} ${textOf(cause, field)}`)]
+  const denied = causeText(cause, "routine").startsWith("aclcheck_error") ? causeText(cause, "message") : ""
+  const about = ["constraint", "table", "column"].filter((field) => causeText(cause, field) !== "")
+  const parts = [`${_tag} ${words}`.trim(), denied, ...about.map((field) => `${field} ${causeText(cause, field)}`)]
   return parts.filter((part) => part !== "").join(", ")
 }
 
 /** Postgres is short of something, such as connections; or a pooler, which has no code for it. */
 export const isShort = (error: SqlError): boolean =>
-  codeOf(error).startsWith("53") || /connections (allowed|exceeded) \(max_/.test(messageOf(error))
+  errorCode(error).startsWith("53") || /connections (allowed|exceeded) \(max_/.test(sqlMessage(error))
 
 /** True if no connection could be made, for another reason than that all are taken. */
 export const isUnreachable = (error: SqlError): boolean => error.reason.operation === "connect" && !isShort(error)
 
 /** True if others hold what the statement needs: a serialization failure, a deadlock, or a lock timeout. */
-export const isContended = (error: SqlError): boolean => /^(40001|40P01|55P03)$/.test(codeOf(error))
+export const isContended = (error: SqlError): boolean => /^(40001|40P01|55P03)$/.test(errorCode(error))
 
 /** The server takes no writes: it is a standby, perhaps since a moment ago. Its connections are as good as lost. */
-export const isReadOnly = (error: SqlError): boolean => codeOf(error) === "25006"
+export const isReadOnly = (error: SqlError): boolean => errorCode(error) === "25006"
 
 /** True if no connection could be made, or it was lost. Class 08 from a server is its answer. */
 export const isLost = (error: SqlError): boolean =>
   isUnreachable(error) ||
   isReadOnly(error) ||
-  (error.reason._tag === "ConnectionError" && !codeOf(error).startsWith("08"))
+  (error.reason._tag === "ConnectionError" && !errorCode(error).startsWith("08"))
 
 /** Classifies a failure: no time or room for the statement, a statement that is refused, or no working database. */
-export const kindOf = (error: SqlError) => {
+export const failureKind = (error: SqlError) => {
   const { _tag, operation } = error.reason
   if (isShort(error) || isContended(error) || _tag === "StatementTimeoutError") return "Busy"
   // A privilege, table or function is missing.
-  return operation !== "connect" && codeOf(error).startsWith("42") ? "Refused" : "Unreachable"
+  return operation !== "connect" && errorCode(error).startsWith("42") ? "Refused" : "Unreachable"
 }
 
 /** The reason why a statement has no result. */
@@ -83,7 +83,7 @@ export const describe = Failure.$match({
   Unreachable: () => "cannot be reached"
 })
 
-export const failureOf = (error: SqlError): Failure => Failure[kindOf(error)]({ reason: reasonOf(error) })
+export const toFailure = (error: SqlError): Failure => Failure[failureKind(error)]({ reason: safeReason(error) })
 
 /**
  * Retries a read once that a replica has ended, since changes of its primary overtook it, such as those of a vacuum. The

@@ -21,9 +21,9 @@ import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { monotonicOf as now } from "../observability/Time.ts"
+import { monotonicMillis as now } from "../observability/Time.ts"
 import * as Outage from "./Outage.ts"
-import { Failure, failureOf, kindOf } from "./SqlFailure.ts"
+import { Failure, toFailure, failureKind } from "./SqlFailure.ts"
 
 /** The milliseconds that a statement waits for a connection. */
 const longestWait = 1000
@@ -70,7 +70,7 @@ const statementOutcome = (exit: Exit.Exit<unknown, unknown>): Outcome => {
   if (error instanceof GivenUp) return error.outcome
   if (!isSqlError(error)) return "failed"
   if (error.reason._tag === "StatementTimeoutError") return "timeout"
-  if (kindOf(error) === "Busy") return "busy"
+  if (failureKind(error) === "Busy") return "busy"
   return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
 }
 
@@ -177,7 +177,7 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
         })
       ),
       Effect.catchIf(isUnanswered, (error) => {
-        const failure = error instanceof GivenUp ? error.failure : failureOf(error)
+        const failure = error instanceof GivenUp ? error.failure : toFailure(error)
         if (notes !== undefined) notes.refusal = failure._tag === "Busy" ? "load" : "outage"
         // A caller with a shorter timeout, such as a health check, proves nothing about the database.
         const isSilent = outage.isDown() || (error instanceof GivenUp && limit < longestWait)

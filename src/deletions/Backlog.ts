@@ -1,6 +1,6 @@
 /** The bounds of pending tasks: of an organization, and of all unknown ones together, since anyone can make organizations up. */
 import { Clock, Effect, Schema } from "effect"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 
 /**
@@ -62,7 +62,7 @@ export const makeRoom = <E>(
   })
 }
 
-const rows = rowsOf(Pending)
+const rows = decodeRows(Pending)
 
 /** Counts pending tasks, each in the order of an index. */
 export const counting = (sql: Database, { allUnknown, known, unknown }: Bounds) =>

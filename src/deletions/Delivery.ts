@@ -25,27 +25,27 @@ export interface Delivery {
 const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
 
 /** The id of a task: always the same for the same organization and key. */
-export const taskIdOf = (organization: string, idempotencyKey: string): string =>
+export const makeTaskId = (organization: string, idempotencyKey: string): string =>
   Uuid.v5(JSON.stringify([organization, idempotencyKey]), namespace)
 
 /** Each item once, in the order of its JSON. */
-const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
+const distinctItems = <Item extends object>(items: ReadonlyArray<Item>) =>
   Array.sortWith(new Map(items.map((item) => [JSON.stringify(item), item])), ([json]) => json, Order.String).map(
     ([, item]) => item
   )
 
 /** The delivery of a request, which these headers identify. */
-export const deliveryOf = (
+export const makeDelivery = (
   headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
   { invoices = [], invoice_lines = [] }: InvoiceDeletions
 ): Delivery => {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
   const deletions = {
-    invoices: setOf(
+    invoices: distinctItems(
       invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
     ),
-    invoice_lines: setOf(
+    invoice_lines: distinctItems(
       invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
         invoice_line_id,
         invoice_id,
@@ -56,7 +56,7 @@ export const deliveryOf = (
   return {
     organization,
     idempotencyKey,
-    taskId: taskIdOf(organization, idempotencyKey),
+    taskId: makeTaskId(organization, idempotencyKey),
     // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
     fingerprint: hash("sha256", JSON.stringify(deletions), "buffer"),
     deletions,
@@ -74,7 +74,7 @@ export const Receipt = Schema.Struct({
 export type Receipt = typeof Receipt.Type
 
 /** The receipt of a delivery that is received now. `delay`: from then to running it. */
-export const receiptOf = ({ counts }: Pick<Delivery, "counts">, delay: Duration.Duration) =>
+export const makeReceipt = ({ counts }: Pick<Delivery, "counts">, delay: Duration.Duration) =>
   Effect.map(DateTime.now, (now): Receipt => ({
     received_at: now,
     scheduled_for: DateTime.addDuration(now, delay),

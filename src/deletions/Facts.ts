@@ -4,7 +4,7 @@
  * the undoing end (see Sweep.ts). The command line and the operators' pages call this.
  */
 import { DateTime, Effect, Schema } from "effect"
-import { isoTime, rowsOf, textsOf } from "../database/Columns.ts"
+import { isoTime, decodeRows, decodeTexts } from "../database/Columns.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { unsettle } from "./Marks.ts"
 import * as Tasks from "./OperatorTasks.ts"
@@ -56,7 +56,7 @@ export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: 
   const isOwned = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
   const isNamed =
     id === undefined ? sql`true` : hasId(sql, organization === undefined ? yield* Tasks.searched : [organization], id)
-  return yield* rowsOf(Fact)(
+  return yield* decodeRows(Fact)(
     sql`
     select ${sql.literal(columns)} from deletions d
     where ${isOwned} and ${isNamed}
@@ -72,10 +72,10 @@ const Count = Schema.Struct({ kind: Kind, verdict: Schema.String, items: Schema.
 /** The first facts of a task, and the numbers of all. Items that were not deleted have none once TASK_RETENTION is over. */
 export const ofTask = Effect.fnUntraced(function* (organization: string, task: string, limit: number) {
   const sql = yield* TaskDatabase
-  const counts = yield* rowsOf(Count)(sql`
+  const counts = yield* decodeRows(Count)(sql`
     select kind, case when undone_at is null then verdict else 'undone' end as verdict, count(*)::integer as items
     from deletions where organization_id = ${organization} and task_id = ${task} group by 1, 2 order by 1, 2`)
-  const items = yield* rowsOf(Fact)(
+  const items = yield* decodeRows(Fact)(
     sql`
     select ${sql.literal(columns)} from deletions d where d.organization_id = ${organization} and d.task_id = ${task}
     order by d.kind, d.item ${sql.literal(`limit ${limit}`)}`.unprepared
@@ -106,7 +106,7 @@ export const countUndoable = Effect.fnUntraced(function* (target: Target) {
 /** Undoes facts, and returns their number. Not on its own: see Commands.ts. */
 export const undo = Effect.fn("Facts.undo")(function* (target: Target) {
   const sql = yield* TaskDatabase
-  const undone = yield* textsOf(sql`
+  const undone = yield* decodeTexts(sql`
     update deletions d set undone_at = now() where ${isTarget(sql, target)} returning d.task_id as text`)
   const { organization } = target
   yield* Effect.forEach(new Set(undone), (taskId) => unsettle(sql, { organization, taskId }), { discard: true })

@@ -5,7 +5,7 @@
 import { Array, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
 
@@ -31,8 +31,8 @@ const Change = Schema.Struct({
   reason: Schema.NullOr(Schema.String)
 })
 
-const rows = rowsOf(Row)
-const changes = rowsOf(Change)
+const rows = decodeRows(Row)
+const changes = decodeRows(Change)
 
 /** Runs statements in a transaction that looks rows up by their ids. */
 export const inMarking = <A, E>(sql: Database, statements: Effect.Effect<A, E>) =>

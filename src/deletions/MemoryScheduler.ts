@@ -5,7 +5,7 @@
 import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
 import * as Time from "../observability/Time.ts"
-import { type Deletions, type Delivery, type Receipt, receiptOf } from "./Delivery.ts"
+import { type Deletions, type Delivery, type Receipt, makeReceipt } from "./Delivery.ts"
 import * as Retries from "./Retries.ts"
 import { type Claim, Scheduler, type TaskFailed } from "./Scheduler.ts"
 
@@ -51,7 +51,7 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
     return Scheduler.of({
       schedule: (delivery) =>
         Effect.gen(function* () {
-          const receipt = yield* receiptOf(delivery, delay)
+          const receipt = yield* makeReceipt(delivery, delay)
           const first = known.get(delivery.taskId)
           if (first !== undefined) {
             return Equal.equals([...first.delivery.fingerprint], [...delivery.fingerprint])

@@ -8,8 +8,8 @@ import type { Fragment } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf, textsOf, unionAll } from "../database/Columns.ts"
-import { taskIdOf } from "./Delivery.ts"
+import { isoTime, decodeRows, decodeTexts, unionAll } from "../database/Columns.ts"
+import { makeTaskId } from "./Delivery.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -74,7 +74,7 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
       order by ${sql.literal(`${time} desc, t.organization_id desc, t.id desc`)} ${bounds}
     )`
   })
-  return yield* rowsOf(Task)(
+  return yield* decodeRows(Task)(
     sql`
     select found.* from (${unionAll(parts)}) found
     order by place desc, organization_id desc, id desc ${bounds}`.unprepared
@@ -84,7 +84,7 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
 /** The first thousand registered organizations that have tasks, in which tasks and facts are searched by an id. */
 export const searched = Effect.gen(function* () {
   const sql = yield* TaskDatabase
-  return yield* textsOf(sql`
+  return yield* decodeTexts(sql`
     select organization_id as text from organizations o
     where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
     order by organization_id limit 1000`)
@@ -95,10 +95,10 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
   const sql = yield* TaskDatabase
   const owners = organization === undefined ? yield* searched : [organization]
   const pairs = owners.flatMap((owner) => [
-    { owner, id: taskIdOf(owner, text) },
+    { owner, id: makeTaskId(owner, text) },
     ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
   ])
-  return yield* rowsOf(Task)(
+  return yield* decodeRows(Task)(
     sql`
     select ${sql.literal(columns)} from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
     join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id and ${ownedBy(sql, organization)}
@@ -109,7 +109,7 @@ export const find = Effect.fnUntraced(function* (text: string, organization: str
 /** The id of a task, and its organization where it is known, which finds it faster. */
 export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
-const shown = rowsOf(Schema.Struct({ ...Task.fields, payload: Schema.Json }))
+const shown = decodeRows(Schema.Struct({ ...Task.fields, payload: Schema.Json }))
 
 /** A task with its payload: the items of its delivery as they are stored. An id that is no UUID has none. */
 export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
@@ -206,7 +206,7 @@ const endedIn = (state: State) => {
 
 /** Counts the tasks that ended in each hour of the last day, in the partial index of each state. */
 export const lastDay = (sql: Database) =>
-  rowsOf(EndedTasks)(
+  decodeRows(EndedTasks)(
     sql.unsafe(`
       select (extract(epoch from date_trunc('hour', finished_at)) * 1000)::float8 as start,
         count(*) filter (where state = 'completed')::integer as completed,
@@ -221,7 +221,7 @@ const mostRows = `limit ${mostCounted + 1}`
 /** Counts tasks in the order of two partial indexes. */
 export const counts = (sql: Database) =>
   Effect.flatMap(
-    rowsOf(TaskCounts)(
+    decodeRows(TaskCounts)(
       sql.unsafe(`
         with open as (
           select state, due_at from deletion_tasks where state in ('scheduled', 'running') order by due_at ${mostRows}

@@ -7,7 +7,7 @@ import * as Time from "../observability/Time.ts"
 import type { Claim } from "./Scheduler.ts"
 
 /** The number of invoices and lines that were deleted, and of the items that were not. */
-export const totalsOf = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
+export const outcomeTotals = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
   const items = Number.sumAll([...Object.values(invoices), ...Object.values(invoice_lines)])
   return {
     invoices_deleted: invoices.deleted,
@@ -78,7 +78,7 @@ export const report = Effect.fnUntraced(function* (
     idempotency_key: idempotencyKey,
     attempt,
     result,
-    ...(outcome && totalsOf(outcome)),
+    ...(outcome && outcomeTotals(outcome)),
     ...(reason !== undefined && { reason }),
     ms: Math.round(Duration.toMillis(duration) * 10) / 10,
     late_ms: late,

@@ -4,13 +4,13 @@
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Marks from "./Marks.ts"
 import { SchedulerUnavailable } from "./Scheduler.ts"
 
-const ids = rowsOf(Marks.TaskId)
+const ids = decodeRows(Marks.TaskId)
 
 /**
  * Empties the payloads of tasks that were completed or cancelled until a time, oldest first. Their items that were not found

@@ -9,7 +9,7 @@
  */
 import { DateTime, Duration, Effect, Random } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { codeOf, isContended, isLost } from "../database/SqlFailure.ts"
+import { errorCode, isContended, isLost } from "../database/SqlFailure.ts"
 
 /** The attempts of a task, after which it is dead. */
 export const maximumAttempts = 8
@@ -23,7 +23,7 @@ export const sharedAttempts = 4
  */
 export const isPassing = (error: SqlError) =>
   // 25P03: the server ended a session whose process was paused.
-  isContended(error) || isLost(error) || /^(08|53|57P|25P03)/.test(codeOf(error))
+  isContended(error) || isLost(error) || /^(08|53|57P|25P03)/.test(errorCode(error))
 
 /** The delay after an attempt that counts: random, from 1 second to a bound that doubles from 5 seconds to 5 minutes. */
 export const backoff = (attempt: number) =>

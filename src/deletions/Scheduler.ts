@@ -8,12 +8,12 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
-import { type Failure, reasonOf } from "../database/SqlFailure.ts"
+import { type Failure, safeReason } from "../database/SqlFailure.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
-import { type Delivery, Receipt, receiptOf } from "./Delivery.ts"
+import { type Delivery, Receipt, makeReceipt } from "./Delivery.ts"
 import * as Marks from "./Marks.ts"
 import { TaskId } from "./Marks.ts"
 import { isPassing, maximumAttempts } from "./Retries.ts"
@@ -108,10 +108,10 @@ const longest = { marking: Duration.seconds(30), run: Duration.minutes(1) }
 /** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
 const mostRemembered = 100_000
 
-const receipts = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
-const dues = rowsOf(DueTask)
-const starts = rowsOf(Claim)
-const results = rowsOf(Schema.Struct({ result: Schema.NullOr(Result) }))
+const receipts = decodeRows(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+const dues = decodeRows(DueTask)
+const starts = decodeRows(Claim)
+const results = decodeRows(Schema.Struct({ result: Schema.NullOr(Result) }))
 
 /**
  * The time before which no task was due a moment ago. While a dump is open, Postgres keeps what finished tasks left in the
@@ -181,7 +181,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
     schedule: Effect.fn("Scheduler.schedule")(
       function* (delivery): Effect.fn.Return<ScheduleOutcome, SqlError> {
         const { fingerprint, organization, taskId } = delivery
-        const receipt = yield* receiptOf(delivery, delay)
+        const receipt = yield* makeReceipt(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const { hasRoom, isKnown } = yield* room(organization)
@@ -251,7 +251,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
       (claim) =>
         runTask(claim).pipe(
           Effect.catch((error): Effect.Effect<RunOutcome, TaskFailed> => {
-            const reason = reasonOf(error)
+            const reason = safeReason(error)
             return isPassing(error)
               ? Effect.succeed({ postponed: reason })
               : Effect.fail(new TaskFailed({ message: reason }))

@@ -8,10 +8,10 @@ import { DataApi } from "../api/DataApi.ts"
 import { DeletionTask, type GetRequest, State } from "../api/DeletionTasks.ts"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
-import { type Page, pageOf } from "../api/records/Requests.ts"
+import { type Page, toPage } from "../api/records/Requests.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
-import { isoTime, rowsOf, unionAll } from "../database/Columns.ts"
-import { taskIdOf } from "./Delivery.ts"
+import { isoTime, decodeRows, unionAll } from "../database/Columns.ts"
+import { makeTaskId } from "./Delivery.ts"
 
 /** A task of an organization. */
 export type OwnedTask = DeletionTask & { readonly organization_id: string }
@@ -22,7 +22,7 @@ export interface Criteria {
   readonly scheduledSince?: Instant.Instant | undefined
 }
 
-const ownTasks = rowsOf(DeletionTask)
+const ownTasks = decodeRows(DeletionTask)
 
 // The role of the data API may read no others.
 const columns = [
@@ -149,10 +149,10 @@ export class SenderTasks extends Context.Service<
 }
 
 /** The id of the requested task. That of a delivery is derived from its key. */
-const idOf = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetRequest) {
+const requestedTaskId = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetRequest) {
   const [given, ...others] = [task_id, idempotency_key].filter(Predicate.isNotNullish)
   if (given === undefined || others.length > 0 || given.trim() === "") return yield* new TaskIdRequired()
-  return task_id ?? taskIdOf(yield* CurrentOrganization.id, given)
+  return task_id ?? makeTaskId(yield* CurrentOrganization.id, given)
 })
 
 export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) =>
@@ -163,11 +163,11 @@ export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) 
         const { scheduled_since, state } = payload
         const scheduledSince =
           scheduled_since == null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
-        return { body: yield* reads.search({ state: state ?? undefined, scheduledSince }, yield* pageOf(payload)) }
+        return { body: yield* reads.search({ state: state ?? undefined, scheduledSince }, yield* toPage(payload)) }
       }),
       get: Effect.fnUntraced(function* ({ payload }) {
         yield* CurrentOrganization.check(payload)
-        return yield* reads.get(yield* idOf(payload))
+        return yield* reads.get(yield* requestedTaskId(payload))
       })
     })
   )

@@ -7,7 +7,7 @@
 import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { NIL } from "uuid"
-import { rowsOf, textsOf } from "../database/Columns.ts"
+import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
 import * as Loop from "../observability/Loop.ts"
@@ -28,7 +28,7 @@ interface Batch {
 /** The snapshot that shows no transaction. */
 const beginning = "1:1:"
 
-const notes = rowsOf(Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String }))
+const notes = decodeRows(Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String }))
 
 /** The tasks that are looked at in one statement. */
 const mostNotes = 5000
@@ -82,7 +82,7 @@ export const make = Effect.gen(function* () {
       select text || ' on ' || nodename || ':' || nodeport
       from run_command_on_workers(${`select coalesce(json_agg(text), '[]') from (${onServer}) t`})
       cross join lateral json_array_elements_text(result::json) t (text)`
-    return textsOf(sql`${sql.literal(onServer)} ${sql.distribution.isDistributed() === true ? others : sql``}`)
+    return decodeTexts(sql`${sql.literal(onServer)} ${sql.distribution.isDistributed() === true ? others : sql``}`)
   })
 
   const isIn = ({ since, until }: Batch) => sql`
@@ -102,7 +102,7 @@ export const make = Effect.gen(function* () {
   const unapplied = ({ ids, organization }: Marks.Tasks) =>
     Marks.inMarking(
       sql,
-      textsOf(sql`
+      decodeTexts(sql`
         select distinct task_id::text as text from deletion_work
         where organization_id = ${organization} and task_id = any (${ids}::uuid[])`)
     )
@@ -173,7 +173,7 @@ export const make = Effect.gen(function* () {
     yield* inTime(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
-    const [until = ""] = yield* inTime(textsOf(sql`select pg_current_snapshot()::text as text`))
+    const [until = ""] = yield* inTime(decodeTexts(sql`select pg_current_snapshot()::text as text`))
     // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
     const open = new Set(yield* inTime(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))

@@ -13,7 +13,7 @@ type Response = HttpServerResponse.HttpServerResponse
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
 /** The id that the client sent if it is 1 to 128 visible ASCII characters, otherwise a new one. */
-export const requestIdOf = (sent: string | ReadonlyArray<string> | undefined): string =>
+export const toRequestId = (sent: string | ReadonlyArray<string> | undefined): string =>
   typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
 
 /** An error of no endpoint: the text of its status, and the header that names it. */
@@ -36,7 +36,7 @@ export interface Exchange {
   readonly encodings: string | undefined
 }
 
-const monotonic = (context: Context.Context<never>) => Time.monotonicOf(Context.get(context, Clock.Clock))
+const monotonic = (context: Context.Context<never>) => Time.monotonicMillis(Context.get(context, Clock.Clock))
 
 /** Begins an exchange, and its span where it is sampled. */
 export const begin = (
@@ -45,7 +45,7 @@ export const begin = (
   headers: Headers,
   started = monotonic(context)
 ): Exchange => {
-  const id = requestIdOf(headers["x-request-id"])
+  const id = toRequestId(headers["x-request-id"])
   const head = RequestFacts.describeHead({ id, ...given, userAgent: headers["user-agent"]?.toString() })
   const trace = RequestFacts.startSpan(context, headers["traceparent"]?.toString(), head)
   const encodings = headers["accept-encoding"]?.toString()

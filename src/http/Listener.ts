@@ -8,7 +8,7 @@ import { ServeError } from "effect/http/HttpServerError"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
-import { requestIdOf, statusError } from "./Exchange.ts"
+import { toRequestId, statusError } from "./Exchange.ts"
 
 export interface Options {
   readonly host: string
@@ -81,7 +81,7 @@ const refusals: Readonly<Record<string, readonly [status: number, refusal: Reque
 /** Responds to a client that sent malformed HTTP, or was too slow, and closes its connection. */
 const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
   const [status, refusal] = refusals[code] ?? [400, "protocol"]
-  const id = requestIdOf(undefined)
+  const id = toRequestId(undefined)
   const { body, headers } = statusError(status)
   const text = JSON.stringify(body)
   const lines = Object.entries({

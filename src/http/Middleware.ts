@@ -21,7 +21,7 @@ type Paths = ReadonlyMap<string, ReadonlyArray<string>>
 const reading = ["GET", "HEAD"]
 
 /** `/`, and the paths of APIs by their prefix, each with its documents beside its endpoints. */
-export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths => {
+export const servedPaths = (apis: Readonly<Record<string, Api>>): Paths => {
   const paths = new Map([["/", reading]])
   for (const [prefix, { groups }] of Object.entries(apis)) {
     for (const path of documentPaths) paths.set(`${prefix}${path}`, reading)

@@ -5,16 +5,16 @@ import { HttpApiBuilder } from "effect/http-api"
 import { type RequestInvalid, type ValidationError } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
-import { type Delivery, deliveryOf, type Receipt, receiptOf } from "../deletions/Delivery.ts"
+import { type Delivery, makeDelivery, type Receipt, makeReceipt } from "../deletions/Delivery.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { parse, receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
 
-const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
+const countItems = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
 /** Decodes one of the lists, and adds its faults to `errors`, until there are enough. */
-const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
+const decodeList = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
   const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
   return (list: unknown, errors: Array<ValidationError>) => {
     const items: Array<Item> = []
@@ -31,8 +31,8 @@ const listOf = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<I
   }
 }
 
-const invoicesOf = listOf("invoices", Intake.DeletedInvoice)
-const linesOf = listOf("invoice_lines", Intake.DeletedInvoiceLine)
+const decodeInvoices = decodeList("invoices", Intake.DeletedInvoice)
+const decodeLines = decodeList("invoice_lines", Intake.DeletedInvoiceLine)
 
 /** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
 export const decode = Effect.fnUntraced(function* (
@@ -40,12 +40,12 @@ export const decode = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Intake.InvoiceDeletions, RequestInvalid> {
   if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
   const { invoices, invoice_lines } = body
-  const count = countOf(invoices) + countOf(invoice_lines)
+  const count = countItems(invoices) + countItems(invoice_lines)
   if (count > Intake.maximumItems) return yield* invalidAt(["body"], tooLong(Intake.maximumItems, count))
   const errors: Array<ValidationError> = []
   const decoded = {
-    invoices: invoicesOf(invoices, errors),
-    invoice_lines: linesOf(invoice_lines, errors)
+    invoices: decodeInvoices(invoices, errors),
+    invoice_lines: decodeLines(invoice_lines, errors)
   }
   if (errors.length > 0) return yield* invalidRequest(errors)
   if (count > 0) return decoded
@@ -59,7 +59,7 @@ export const decode = Effect.fnUntraced(function* (
 /** Reads the delivery of the current request. */
 const read = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders) {
   const body = yield* Effect.fromResult(parse(yield* receivedBody))
-  return deliveryOf(headers, yield* decode(body))
+  return makeDelivery(headers, yield* decode(body))
 })
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
@@ -71,7 +71,7 @@ const encode = HttpServerResponse.schemaJson(Intake.DeliveryReceipt)
 const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
 
 /** The receipt of a delivery in the words of the contract. */
-const answerOf = (
+const toAnswer = (
   { idempotencyKey, taskId }: Sent,
   status: Intake.DeliveryReceipt["status"],
   receipt: Pick<Intake.DeliveryReceipt, keyof Receipt>
@@ -81,9 +81,9 @@ const answerOf = (
 const retryAfter = { unavailable: 1, full: 5 } as const
 
 const refuse = Effect.fnUntraced(function* (sent: Sent, delay: Duration.Duration, reason: keyof typeof retryAfter) {
-  const receipt = { ...(yield* receiptOf(sent, delay)), received_at: null }
+  const receipt = { ...(yield* makeReceipt(sent, delay)), received_at: null }
   return yield* new Intake.IntakeUnavailable({
-    receipt: answerOf(sent, "error", receipt),
+    receipt: toAnswer(sent, "error", receipt),
     retryAfter: retryAfter[reason]
   })
 })
@@ -115,7 +115,7 @@ export const intake = (delay: Duration.Duration) =>
           yield* note({ outcome: outcome.status })
           if (outcome.status === "key_reused") return yield* keyReused
           if ("receipt" in outcome) {
-            const answer = answerOf(delivery, outcome.status, outcome.receipt)
+            const answer = toAnswer(delivery, outcome.status, outcome.receipt)
             return yield* respond(answer, { status: outcome.status === "scheduled" ? 202 : 200 })
           }
           if (outcome.status === "full") {

@@ -6,7 +6,7 @@
  */
 import { Context, Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { SchedulerUnavailable } from "../deletions/Scheduler.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
@@ -14,7 +14,7 @@ type Secrets = ReadonlyArray<Redacted.Redacted>
 /** The valid secrets, newest first; `unsigned` if there never was one. */
 type Signing = Secrets | "unsigned"
 
-const secretRows = rowsOf(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
+const secretRows = decodeRows(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
 
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,

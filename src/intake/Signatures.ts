@@ -19,7 +19,7 @@ export const SignaturesRequired = Context.Reference<boolean>("practice-data/inta
 const decodeHeaders = Schema.decodeUnknownEffect(Intake.DeliveryHeaders, { errors: "all" })
 
 /** The headers of a delivery, or all their faults. A repeated header is an array, which is not a string. */
-const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+const signatureHeaders = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
   const distinct = source instanceof IncomingMessage ? source.headersDistinct : {}
   // Node joins the values of a repeated header.
   const repeated = Record.filter(
@@ -35,7 +35,7 @@ const headersOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) => 
 const tolerance = 300
 
 /** The MAC of a content with a secret; undefined where the secret is malformed. */
-const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
+const computeMac = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
   const text = Redacted.value(secret).replace(/^whsec_/, "")
   const key = Buffer.from(text, "base64")
   if (key.length === 0 || key.toString("base64") !== text) return undefined
@@ -46,7 +46,7 @@ const macOf = (secret: Redacted.Redacted, prefix: string, body: Uint8Array) => {
  * The signatures of a request with its time in seconds, or the reason why they are refused whatever the body. The headers
  * of Svix count only where none of Standard Webhooks is sent.
  */
-const claimOf = (headers: Intake.DeliveryHeaders, now: number) => {
+const readClaim = (headers: Intake.DeliveryHeaders, now: number) => {
   const isSvix = "svix-id" in headers && !Object.keys(headers).some((name) => name.startsWith("webhook-"))
   const set = isSvix ? "svix" : "webhook"
   const names = [`${set}-id`, `${set}-timestamp`, `${set}-signature`] as const
@@ -73,11 +73,11 @@ const signatureFault = Effect.fnUntraced(function* (
 ) {
   if (secrets.length === 0) return "all signing secrets of the organization are revoked"
   if (secrets === "unsigned") return "the organization has no signing secret"
-  const claim = claimOf(headers, yield* currentSeconds)
+  const claim = readClaim(headers, yield* currentSeconds)
   if (typeof claim === "string") return claim
   const bytes = yield* receivedBody
   for (const secret of secrets) {
-    const expected = Buffer.from(`v1,${macOf(secret, claim.prefix, bytes) ?? ""}`)
+    const expected = Buffer.from(`v1,${computeMac(secret, claim.prefix, bytes) ?? ""}`)
     const isExpected = (text: Buffer) => text.length === expected.length && timingSafeEqual(text, expected)
     if (claim.given.some((each) => isExpected(Buffer.from(each)))) return undefined
   }
@@ -96,7 +96,7 @@ export const signedDelivery = Layer.effect(
     return Intake.SignedDelivery.of(
       Effect.fnUntraced(function* (handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const headers = yield* headersOf(request)
+        const headers = yield* signatureHeaders(request)
         const organization = headers["x-organization-id"]
         const idempotencyKey = headers["idempotency-key"]
         yield* note({ organization, idempotencyKey })

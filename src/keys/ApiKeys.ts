@@ -8,8 +8,8 @@ import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
-import { credentialsOf, textsOf } from "../database/Columns.ts"
-import { hashOf, livePrefix, visiblePrefix } from "./OrgResolver.ts"
+import { listCredentials, decodeTexts } from "../database/Columns.ts"
+import { keyHash, livePrefix, visiblePrefix } from "./OrgResolver.ts"
 
 /** Base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -17,13 +17,13 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const randomText = (length: number) => Array.from({ length }, () => alphabet.charAt(randomInt(62))).join("")
 
 /** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
-export const checksumOf = (text: string): string =>
+export const keyChecksum = (text: string): string =>
   Array.from({ length: 6 }, (_, at) => alphabet.charAt(Math.floor(crc32(text) / 62 ** (5 - at)) % 62)).join("")
 
 /** A new random key, `pda_live_...`, that nothing stores yet. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   const text = livePrefix + randomText(32)
-  return Redacted.make(text + checksumOf(text))
+  return Redacted.make(text + keyChecksum(text))
 })
 
 /** The description of a key, without the key. Times are ISO 8601 in UTC. */
@@ -51,14 +51,14 @@ export const create = Effect.fn("ApiKeys.create")(function* ({
     id,
     name,
     prefix: visiblePrefix(Redacted.value(key)) ?? livePrefix,
-    key_hash: hashOf(key)
+    key_hash: keyHash(key)
   }
   yield* sql`insert into api_keys ${sql.insert(row)}`
   return { id, key }
 })
 
 /** Lists the keys of an organization, or of all, oldest first. */
-export const list = credentialsOf(
+export const list = listCredentials(
   CredentialDatabase,
   "api_keys",
   ApiKey,
@@ -68,7 +68,7 @@ export const list = credentialsOf(
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const revoked = yield* textsOf(sql`
+  const revoked = yield* decodeTexts(sql`
     update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id as text`)
   return Option.fromNullishOr(revoked[0])
 })

@@ -13,12 +13,12 @@ import * as Tracing from "../observability/Tracing.ts"
 
 /** The SHA-256 of a key, as text: each character is a byte. */
 // A buffer takes three times as long to make.
-export const digestOf = (key: string): string => hash("sha256", key, "binary")
+export const keyDigest = (key: string): string => hash("sha256", key, "binary")
 
 /** The bytes of a digest: the only form in which a key is stored. */
 export const digestBytes = (digest: string): Uint8Array => Buffer.from(digest, "binary")
 
-export const hashOf = (key: Redacted.Redacted): Uint8Array => digestBytes(digestOf(Redacted.value(key)))
+export const keyHash = (key: Redacted.Redacted): Uint8Array => digestBytes(keyDigest(Redacted.value(key)))
 
 export const livePrefix = "pda_live_"
 
@@ -67,7 +67,7 @@ export interface KeyRow {
 }
 
 /** The organization of the row of a key, whose first use of a day is recorded. Without a row, the key is not valid. */
-export const organizationOf = (sql: Database, digest: string, row: KeyRow | undefined) => {
+export const resolveRow = (sql: Database, digest: string, row: KeyRow | undefined) => {
   if (row === undefined) return Effect.fail(unauthorized)
   const organization = Effect.succeed(row.key.slice(1))
   return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, digest), organization) : organization
@@ -89,10 +89,10 @@ export class OrgResolver extends Context.Service<
       return OrgResolver.of({
         resolve: Effect.fnUntraced(
           function* (key) {
-            const digest = digestOf(Redacted.value(key))
+            const digest = keyDigest(Redacted.value(key))
             const request = { key: `key ${digest}`, within, unavailable: CredentialStoreDown.from }
             const [row] = yield* sql.run(request, sql.unsafe<KeyRow>(keyStatement, [digestBytes(digest)]))
-            return yield* organizationOf(sql, digest, row)
+            return yield* resolveRow(sql, digest, row)
           },
           Tracing.spanned("OrgResolver.resolve", {})
         )

@@ -7,7 +7,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { credentialsOf, textsOf } from "../database/Columns.ts"
+import { listCredentials, decodeTexts } from "../database/Columns.ts"
 
 /** A secret as operators see it: without the secret. Times are ISO 8601 in UTC. */
 export const SigningSecret = Schema.Struct({
@@ -28,7 +28,7 @@ export const create = Effect.fn("SigningSecrets.create")(function* (organization
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */
-export const list = credentialsOf(TaskDatabase, "intake_secrets", SigningSecret)
+export const list = listCredentials(TaskDatabase, "intake_secrets", SigningSecret)
 
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.
@@ -36,7 +36,7 @@ export const list = credentialsOf(TaskDatabase, "intake_secrets", SigningSecret)
  */
 export const revoke = Effect.fn("SigningSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
-  const [organization] = yield* textsOf(sql`select organization_id as text from intake_secrets where id = ${id}`)
+  const [organization] = yield* decodeTexts(sql`select organization_id as text from intake_secrets where id = ${id}`)
   if (organization === undefined) return Option.none()
   // A distributed table is changed by organization.
   const revoked = yield* sql`

@@ -7,7 +7,7 @@ import { CurrentOrganization } from "../api/Authorization.ts"
 import type { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database, isSameDatabase } from "../database/Database.ts"
 import * as OrganizationReads from "../database/OrganizationReads.ts"
-import { digestBytes, type KeyRow, keyStatement, organizationOf, OrgResolver } from "../keys/OrgResolver.ts"
+import { digestBytes, type KeyRow, keyStatement, resolveRow, OrgResolver } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Pipeline from "./Pipeline.ts"
 
@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
       ? Effect.filterOrElse(short<Row & KeyRow>(text, [hash, ...query.values]), Predicate.isNotUndefined, () => pooled)
       : pooled
     return Effect.flatMap(found, (rows) =>
-      Effect.flatMap(organizationOf(keys, digest, rows[0]), (organization) =>
+      Effect.flatMap(resolveRow(keys, digest, rows[0]), (organization) =>
         Effect.as(note({ organization }), rows.slice(1))
       )
     )

@@ -89,7 +89,7 @@ const make = Effect.gen(function* () {
     const read = reads.get(path)
     const key = read === undefined ? undefined : findKey(request)
     if (read === undefined || key === undefined) return pass()
-    const started = Time.monotonicOf(clock)
+    const started = Time.monotonicMillis(clock)
     const take = () => {
       const answer = answerBody(request, (body) => {
         const payload = parse(body)

@@ -89,7 +89,7 @@ export type Short = <A extends object>(
 export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" | "isDown" | "pipelined">) {
   const { pipelined } = sql
   const clock = yield* Clock.Clock
-  const now = () => Time.monotonicOf(clock)
+  const now = () => Time.monotonicMillis(clock)
   const places = Array.from({ length: pipelined?.connections ?? 0 }, makePlace)
   const attributes = { ...pipelined?.attributes, "effect.sql.method": "execute" }
   const restsUntil = MutableRef.make(-Infinity)

@@ -10,7 +10,7 @@ import { databaseFeed } from "../changes/FeedStores.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
 import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
 import { refused, RequestLimit } from "../keys/AuthorizationServer.ts"
-import { digestOf, OrgResolver } from "../keys/OrgResolver.ts"
+import { keyDigest, OrgResolver } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { answering } from "../records/Handlers.ts"
 import * as Repository from "../records/Repository.ts"
@@ -74,7 +74,7 @@ const authorization = Effect.gen(function* () {
     organization: string | null | undefined,
     answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): Effect.Effect<Response> => {
-    const digest = digestOf(key)
+    const digest = keyDigest(key)
     const read = Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
     const isChecked = organization !== undefined && organization !== null
     const authorized = isChecked ? Effect.andThen(checked(key, organization), read) : read

@@ -102,7 +102,7 @@ export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-da
       LogWriter,
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
-        const noticeNow = (dropped: number) => notice(dropped, Time.wallOf(clock))
+        const noticeNow = (dropped: number) => notice(dropped, Time.wallMillis(clock))
         // With its own stream over it, Node makes a pipe or a socket one that does not block.
         const writer = make({ fd: process.stdout.fd, notice: noticeNow })
         process.once("exit", writer.end)

@@ -54,9 +54,9 @@ export const formats = {
     const lines = [`${message} ${logfmt(others)}`.trimEnd(), ...(cause === undefined ? [] : String(cause).split("\n"))]
     return `[${time.slice(11, 23)}] ${level} ${lines.map(printable).join("\n")}\n`
   }
-} satisfies Readonly<Record<string, (fields: Fields & ReturnType<typeof headOf>) => string>>
+} satisfies Readonly<Record<string, (fields: Fields & ReturnType<typeof lineHead>) => string>>
 
-export const headOf = (time: number, level: LogLevel.LogLevel, message: string) => ({
+export const lineHead = (time: number, level: LogLevel.LogLevel, message: string) => ({
   time: DateTime.formatIso(DateTime.makeUnsafe(time)),
   level: level.toUpperCase(),
   message
@@ -88,7 +88,7 @@ const logger = (format: LogOptions["format"], { write }: Writer) =>
     const [first, ...details]: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
     const { span } = fiber.cache
     const line = formats[format]({
-      ...headOf(date.getTime(), logLevel, safe(shown(first))),
+      ...lineHead(date.getTime(), logLevel, safe(shown(first))),
       detail: details.length === 0 ? undefined : safe(details.map(shown).join(" ")),
       ...Record.map(fiber.getRef(References.CurrentLogAnnotations), fieldValue),
       ...(cause.reasons.length > 0 && { cause: safe(Cause.pretty(cause)) }),
@@ -98,7 +98,7 @@ const logger = (format: LogOptions["format"], { write }: Writer) =>
   })
 
 const droppedNotice = (format: LogOptions["format"]) => (lines: number, time: number) =>
-  formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
+  formats[format]({ ...lineHead(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
 
 /** The logger and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: LogOptions) =>

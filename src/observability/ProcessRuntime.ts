@@ -34,10 +34,10 @@ export const layer = (roles: ReadonlyArray<string>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { gauge, read } = yield* Series.current
-      const delayOf = yield* watchEventLoop
-      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(0.5), { at: "p50" })
-      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(0.99), { at: "p99" })
-      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(1), { at: "max" })
+      const delayAt = yield* watchEventLoop
+      yield* read("practice_data_event_loop_delay_seconds", () => delayAt(0.5), { at: "p50" })
+      yield* read("practice_data_event_loop_delay_seconds", () => delayAt(0.99), { at: "p99" })
+      yield* read("practice_data_event_loop_delay_seconds", () => delayAt(1), { at: "max" })
       yield* read("process_resident_memory_bytes", () => process.memoryUsage.rss())
       yield* read("process_cpu_seconds_total", () => {
         const { system, user } = process.cpuUsage()

@@ -69,7 +69,7 @@ export class Recent extends Context.Service<Recent>()("practice-data/observabili
       observe: ({ duration, endpoint, status }: Observed) => {
         // Probes are no use of the service: they are 503 while it starts.
         if (endpoint.startsWith("/api/v1/health")) return
-        const now = Time.wallOf(clock)
+        const now = Time.wallMillis(clock)
         const start = now - (now % step)
         let slot = recent.at(-1)
         if (slot?.start !== start) {
@@ -86,7 +86,7 @@ export class Recent extends Context.Service<Recent>()("practice-data/observabili
       },
       /** The slots with requests, in their order. */
       lastHour: Effect.sync((): ReadonlyArray<Slot> => {
-        const now = Time.wallOf(clock)
+        const now = Time.wallMillis(clock)
         return recent.filter(({ start }) => start > now - slots * step && start <= now)
       })
     }

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import * as Time from "./Time.ts"
-import { formats, headOf, type LogOptions, withoutSecrets } from "./Logging.ts"
+import { formats, lineHead, type LogOptions, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import { deliveries, refusals, statuses } from "./Metrics.ts"
 import type { Series } from "./Series.ts"
@@ -121,7 +121,7 @@ export const accessLog = Effect.fnUntraced(function* ({ format, level }: LogOpti
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return
     const line = formats[format]({
-      ...headOf(Time.wallOf(clock), own, "Request"),
+      ...lineHead(Time.wallMillis(clock), own, "Request"),
       request_id: given(facts.id),
       method: given(facts.method),
       path: given(facts.path),
@@ -174,7 +174,7 @@ const reasons: Readonly<Record<number, Refused>> = {
 }
 
 /** The reason of a refusal; undefined for an answer. */
-export const reasonOf = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
+export const refusalReason = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
   status < 400 ? undefined : (refusal ?? reasons[status])
 
 const deliveryOutcome = ({ outcome, status }: RequestFacts): Delivery | undefined => {
@@ -219,7 +219,7 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
     requests(status).add()
     bytes.add(facts.bytes)
     duration.observe(facts.duration / 1000)
-    const reason = reasonOf(facts)
+    const reason = refusalReason(facts)
     if (reason !== undefined) refused(reason).add()
     const delivery = endpoint === intake && facts.method === "POST" ? deliveryOutcome(facts) : undefined
     if (delivery !== undefined) delivered(delivery).add()

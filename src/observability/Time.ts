@@ -2,19 +2,19 @@
 import { Clock, type Duration, Effect, type Exit } from "effect"
 
 /** The monotonic time of a clock, in milliseconds since some moment. */
-export const monotonicOf = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+export const monotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
-export const monotonic = Effect.map(Clock.Clock, monotonicOf)
+export const monotonic = Effect.map(Clock.Clock, monotonicMillis)
 
 /** The wall time of a clock, in milliseconds since 1970. */
-export const wallOf = (clock: Clock.Clock) => clock.currentTimeMillisUnsafe()
+export const wallMillis = (clock: Clock.Clock) => clock.currentTimeMillisUnsafe()
 
 export const wall = Clock.currentTimeMillis
 
 /** A clock whose wall time is monotonic: for libraries that measure by the wall clock. */
 export const steady = (clock: Clock.Clock): Clock.Clock => {
   const { monotonicTimeNanos } = clock
-  const [millis, nanos] = [() => monotonicOf(clock), () => clock.monotonicTimeNanosUnsafe()]
+  const [millis, nanos] = [() => monotonicMillis(clock), () => clock.monotonicTimeNanosUnsafe()]
   return {
     currentTimeMillisUnsafe: millis,
     currentTimeMillis: Effect.sync(millis),

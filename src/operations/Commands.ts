@@ -1,7 +1,7 @@
 /** The changes that operators can make, and the audit log of them. A change and its entry are one transaction. */
 import { userInfo } from "node:os"
 import { Array, type Context, Effect, Option, Order, Schema } from "effect"
-import { isoTime, rowsOf } from "../database/Columns.ts"
+import { isoTime, decodeRows } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Facts from "../deletions/Facts.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
@@ -45,7 +45,7 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
   const logs = yield* Effect.forEach(databases, (sql) =>
-    rowsOf(Entry)(
+    decodeRows(Entry)(
       sql`
         select organization_id, id, ${sql.literal(isoTime("a.at"))}, actor, source, action, target, result
         from audit_log a
@@ -160,7 +160,7 @@ const Organization = Schema.Struct({
 /** Lists organizations by their id. */
 export const listOrganizations = Effect.fn("Commands.listOrganizations")(function* (limit: number) {
   const sql = yield* TaskDatabase
-  return yield* rowsOf(Organization)(
+  return yield* decodeRows(Organization)(
     sql`
       select id, left(name, 400) as name, ${sql.literal(isoTime("created_at"))} from organizations
       order by organization_id limit ${sql.literal(String(limit))}`.unprepared

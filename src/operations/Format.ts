@@ -1,7 +1,7 @@
 /** Times, durations and numbers as text. */
 import { DateTime } from "effect"
 import type { Task } from "../deletions/OperatorTasks.ts"
-import { totalsOf } from "../deletions/Report.ts"
+import { outcomeTotals } from "../deletions/Report.ts"
 import { type Content, h } from "../http/Html.ts"
 
 /** A length of time in its largest unit, such as `3 min`. */
@@ -53,7 +53,7 @@ export const share = (part: number, all: number): string => (all === 0 ? "–" :
 /** The outcome of a deletion task, or its last error. */
 export const outcomeText = ({ last_error, outcome }: Task): string | null => {
   if (outcome === null) return last_error
-  const { invoice_lines_deleted, invoices_deleted, items_not_deleted } = totalsOf(outcome)
+  const { invoice_lines_deleted, invoices_deleted, items_not_deleted } = outcomeTotals(outcome)
   const done = `${counted(invoices_deleted, "invoice")} and ${counted(invoice_lines_deleted, "line")} deleted`
   return items_not_deleted === 0 ? done : `${done}, ${count(items_not_deleted)} not`
 }

@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
 import { type Health, OperationsApi } from "../api/HealthApi.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import { missing } from "../database/Migrations.ts"
 import { describe } from "../database/SqlFailure.ts"
@@ -39,7 +39,7 @@ interface Measurement {
 
 /** Measures a database server: its distance, its clock, and if it accepts writes. */
 export const measure = Effect.fnUntraced(function* (sql: Database) {
-  const asking = rowsOf(Answer)(sql`
+  const asking = decodeRows(Answer)(sql`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
       current_setting('transaction_read_only')::boolean as "isReadOnly"`)
   const [duration, [answer]] = yield* Effect.timed(asking)

@@ -53,7 +53,7 @@ export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
 export type Severity = "fine" | "warning" | "problem"
 
 /** The severity of a value that should be low. */
-export const severityOf = (value: number, warning: number, problem: number): Severity =>
+export const toSeverity = (value: number, warning: number, problem: number): Severity =>
   value > problem ? "problem" : value > warning ? "warning" : "fine"
 
 export const tile = (name: string, value: Content, about: Content, severity: Severity = "fine"): Html =>

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Schema } from "effect"
 import { resources } from "../api/records/index.ts"
-import { rowsOf, textsOf } from "../database/Columns.ts"
+import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import type { Role } from "./Settings.ts"
 
 type Kind = "select" | "insert" | "update" | "delete" | "execute"
@@ -50,7 +50,7 @@ export const lacking = (sql: PgClient.PgClient, ...needed: ReadonlyArray<Needed>
   const all = needed.flatMap((each) =>
     Object.entries(each).flatMap(([kind, objects]) => objects.map((object) => ({ kind, object })))
   )
-  return textsOf(sql`
+  return decodeTexts(sql`
     select distinct format('%s on %s', kind, object) as text
     from jsonb_to_recordset(${sql.json(all)}::jsonb) as needed (kind text, object text)
     where case kind
@@ -65,12 +65,12 @@ const Grant = Schema.Struct({ grantee: Schema.String, objects: Schema.Array(Sche
 
 /** The grants to anybody but the owner and the roles of the service. */
 export const grantsToOthers = (sql: PgClient.PgClient) =>
-  rowsOf(Grant)(sql`
+  decodeRows(Grant)(sql`
     select grantee, array_agg(object order by object) as objects from grants_to_others() group by grantee order by 1`)
 
 /** The other databases of the server in which the roles have privileges, so that their logins have these here, too. */
 export const sharedWith = (sql: PgClient.PgClient) =>
-  textsOf(sql`
+  decodeTexts(sql`
     select distinct datname as text from pg_shdepend
     join pg_database d on d.oid = dbid and datname <> current_database()
     where refclassid = 'pg_authid'::regclass

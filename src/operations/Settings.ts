@@ -10,7 +10,7 @@ const duration = (
   name: string,
   range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
   value: Variable.Length
-) => Variable.duration(name, { ...range, example: value }).pipe(Config.withDefault(Variable.durationOf(value)))
+) => Variable.duration(name, { ...range, example: value }).pipe(Config.withDefault(Variable.toDuration(value)))
 
 const timeout = (name: string, value: Variable.Length) => duration(name, { minimum: "100ms", maximum: "1h" }, value)
 

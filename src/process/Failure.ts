@@ -8,16 +8,16 @@ import { isPlatformError } from "effect/PlatformError"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { note } from "./Printed.ts"
 
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const configuration = ({ cause }: ConfigError) =>
   Schema.isSchemaError(cause)
-    ? issuesOf(cause.issue)
+    ? formatIssues(cause.issue)
         .issues.map(({ path = [], message }) => `${path.map(String).join(".")}: ${message}`)
         .join("; ")
     : cause.message
 
-export const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
+export const errorText = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
 /** The errors of files that need more words than the system's. */
 const fileErrors: Readonly<Record<string, string>> = {
@@ -30,14 +30,14 @@ const fileErrors: Readonly<Record<string, string>> = {
 export const reasonOfFile = (cause: unknown): string => {
   if (isPlatformError(cause) && Predicate.isError(cause.cause)) return reasonOfFile(cause.cause)
   const reason = Predicate.hasProperty(cause, "code") ? fileErrors[String(cause.code)] : undefined
-  return reason ?? reasonOf(cause)
+  return reason ?? errorText(cause)
 }
 
 /** Explains why a server cannot listen on the address of the variables HOST and PORT, with a prefix or without. */
 export const explainListen = (what: string, cause: unknown, prefix = "") =>
   Predicate.hasProperty(cause, "code") && cause.code === "EADDRINUSE" && Predicate.hasProperty(cause, "port")
     ? `Port ${String(cause.port)} is in use. Stop the program that uses it, or choose another port with ${prefix}PORT.`
-    : `${what} cannot listen: ${reasonOf(cause)}. Choose another address with ${prefix}HOST and ${prefix}PORT.`
+    : `${what} cannot listen: ${errorText(cause)}. Choose another address with ${prefix}HOST and ${prefix}PORT.`
 
 /** An error whose message is meant for the user as it is. */
 interface Explained {
@@ -61,12 +61,12 @@ export const explain = (failure: Failure): string => {
       return `Invalid configuration. ${configuration(failure)}`
     case "CannotMigrate":
       if (failure.cause === undefined) return failure.message
-      return `${failure.message}: ${reasonOf(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
+      return `${failure.message}: ${errorText(isSqlError(failure.cause) ? failure.cause.reason.cause : failure.cause)}`
     case "ServeError":
       return explainListen("The server", failure.cause)
     case "SqlError": {
       const answer = failure.reason._tag === "ConnectionError" ? "does not answer" : "refuses"
-      return `The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one) ${answer}: ${reasonOf(failure.reason.cause)}`
+      return `The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one) ${answer}: ${errorText(failure.reason.cause)}`
     }
     default:
       return failure.message

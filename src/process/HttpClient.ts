@@ -9,5 +9,5 @@ export const layer = Layer.provide(
 )
 
 /** The same client over another `fetch`, if there is one. */
-export const layerOf = (fetch: typeof globalThis.fetch | undefined) =>
+export const layerWith = (fetch: typeof globalThis.fetch | undefined) =>
   fetch === undefined ? layer : Layer.provide(layer, Layer.succeed(FetchHttpClient.Fetch, fetch))

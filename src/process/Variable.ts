@@ -56,7 +56,7 @@ const decodeDuration = Schema.decodeOption(Schema.DurationFromString)
 const parsed = (given: string) =>
   decodeDuration(given.replace(/(?<=^[\d.]+)[a-z]+$/, (unit) => (isUnit(unit) ? ` ${units[unit]}` : unit)))
 
-export const durationOf = (length: Length) => Option.getOrThrow(parsed(length))
+export const toDuration = (length: Length) => Option.getOrThrow(parsed(length))
 
 /** A duration of a range, both ends included. The minimum is 0 by default. */
 export const duration = (
@@ -64,7 +64,7 @@ export const duration = (
   { example, maximum, minimum }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
 ) => {
   const range = minimum === undefined ? `of at most ${maximum}` : `from ${minimum} to ${maximum}`
-  const between = Duration.between({ minimum: durationOf(minimum ?? "0s"), maximum: durationOf(maximum) })
+  const between = Duration.between({ minimum: toDuration(minimum ?? "0s"), maximum: toDuration(maximum) })
   return variable(name, `a duration ${range}, such as ${example}`, (given) =>
     Option.getOrUndefined(Option.filter(parsed(given), between))
   )

@@ -101,7 +101,7 @@ const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFail
   psp: ["unavailable", "fails"]
 }
 
-const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
+const judge = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return ["success", "works", "works", "works"]
   if (Cause.hasInterruptsOnly(exit.cause)) {
     return ["interrupted", took < silentAfter ? undefined : "mayFailOnce", took < hangAfter ? undefined : "fails"]
@@ -130,33 +130,33 @@ export const make = Effect.map(Series.current, (series) => {
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
 
   /** The circuits of a call, in the order of a verdict. */
-  const circuitsOf = ({ account, kind }: Owner) => [
+  const guarding = ({ account, kind }: Owner) => [
     { breaker: psp, key: pspKey, name: "the payment processor" },
     { breaker: accounts, key: account, name: "the payment processor account of a clinic" },
     { breaker: accounts, key: `${account} ${kind}`, name: `the payment processor for ${kind} of a clinic` }
   ]
 
   const millisUntilNext = (owner: Owner, time: number) =>
-    Math.max(...circuitsOf(owner).map(({ breaker, key }) => breaker.untilNext(key, time)))
+    Math.max(...guarding(owner).map(({ breaker, key }) => breaker.untilNext(key, time)))
 
   return {
     isUp: Effect.sync(() => !psp.isOpen(pspKey)),
     /** True if calls for a kind of objects of an account are being refused, by any of the circuits. */
-    isOpen: (owner: Owner) => circuitsOf(owner).some(({ breaker, key }) => breaker.isOpen(key)),
+    isOpen: (owner: Owner) => guarding(owner).some(({ breaker, key }) => breaker.isOpen(key)),
     untilNext: (owner: Owner) => Effect.map(Time.monotonic, (time) => Duration.millis(millisUntilNext(owner, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
       Effect.gen(function* () {
         const started = yield* Time.monotonic
         if (millisUntilNext(owner, started) > 0) return yield* new CircuitOpen()
-        const admitted = circuitsOf(owner).map(({ breaker, key, name }) => ({
+        const admitted = guarding(owner).map(({ breaker, key, name }) => ({
           breaker,
           name,
           settle: breaker.admit(key, owner, started)
         }))
         const settleAll = Effect.fnUntraced(function* (exit: Exit.Exit<A, PspError>) {
           const ended = yield* Time.monotonic
-          const [outcome, ...results] = verdictOf(exit, ended - started)
+          const [outcome, ...results] = judge(exit, ended - started)
           if (outcome !== undefined) {
             counters.get(outcome)?.add()
             durations.observe((ended - started) / 1000)

@@ -99,7 +99,7 @@ export const readResponse = async ({ body, headers: given, status }: Received): 
 const connectTimeout = 3000
 
 /** Text that is safe to log: the PSP must not choose what fills the log. */
-const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
+const safeWord = (value: unknown, form = /^[\w-]{1,64}$/) =>
   Predicate.isString(value) && form.test(value) ? value : undefined
 
 // The error of an unknown key has no code, only a message.
@@ -109,22 +109,22 @@ const permissionWord = /\brak_[a-z_]{1,60}\b/
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
 /** The reason of a failure, by codes before the status, which varies. Messages hold ids and keys, and are not passed on. */
-const pspErrorOf = (error: Stripe.errors.StripeError): PspError => {
+const toPspError = (error: Stripe.errors.StripeError): PspError => {
   const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
-  const request = wordOf(requestId)
+  const request = safeWord(requestId)
   const { date = "", "retry-after": after = "" } = headers ?? {}
   // A date counts from that of the response.
   const seconds = Number.isNaN(Number(after)) ? (Date.parse(after) - Date.parse(date)) / 1000 : Number(after)
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
   // The client's error has that of `fetch` as its detail.
   const tooLarge = detail instanceof BodyTooLarge
-  const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
+  const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? safeWord(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
   const permission = permissionWord.exec(message)?.[0]
   const words = [
-    wordOf(type),
+    safeWord(type),
     status || "",
-    wordOf(code, /^[a-z_]{1,64}$/),
+    safeWord(code, /^[a-z_]{1,64}$/),
     permission,
     tooLarge ? "body too large" : end
   ]
@@ -216,10 +216,10 @@ export const stripe = Effect.fnUntraced(function* ({ apiUrl = Option.none(), sec
       try: (signal) =>
         calls.run({ signal, traceParent }, () => objects[kind].list(parameters, { stripeAccount: account })),
       catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
-    }).pipe(Effect.mapError(pspErrorOf))
+    }).pipe(Effect.mapError(toPspError))
     return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
       ? { data, hasMore: has_more }
-      : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: wordOf(lastResponse.requestId) })
+      : yield* new PspFailed({ blame: "unclear", reason: "not a list", request: safeWord(lastResponse.requestId) })
   })
   return { list }
 })

@@ -9,7 +9,7 @@ import { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import * as Errors from "../api/Errors.ts"
 import { maximumLimit, type PspKind, pspGroups } from "../api/Psp.ts"
-import { rowsOf } from "../database/Columns.ts"
+import { decodeRows } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../observability/Throttle.ts"
@@ -22,7 +22,7 @@ interface ClinicAccount {
   readonly account: string | null
 }
 
-const accountRows = rowsOf(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
+const accountRows = decodeRows(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
 
 /** The processor account that is connected to a clinic of the current organization. */
 export class ClinicAccounts extends Context.Service<ClinicAccounts>()("practice-data/psp/PspReads/ClinicAccounts", {

@@ -28,7 +28,7 @@ type GetPayload = Schema.Struct.Type<ReturnType<typeof Requests.getFields>>
 /** Answers the payloads of a resource's endpoints, whose organization was checked. */
 export const answering = <R extends Resource, E, C>(repository: Repository<R, E, C>) => ({
   search: Effect.fnUntraced(function* (payload: SearchPayload<R>) {
-    return json(yield* repository.search(payload, yield* Requests.pageOf(payload)))
+    return json(yield* repository.search(payload, yield* Requests.toPage(payload)))
   }),
   get: Effect.fnUntraced(function* ({ id }: GetPayload) {
     return id.trim() === "" ? yield* new IdRequired() : json(yield* repository.get(id))
@@ -36,7 +36,7 @@ export const answering = <R extends Resource, E, C>(repository: Repository<R, E,
 })
 
 /** The handlers of a resource. */
-export const handlersOf = <R extends Resource>(repository: Repository<R>) => {
+export const makeHandlers = <R extends Resource>(repository: Repository<R>) => {
   const answer = answering(repository)
   return {
     search: Effect.fnUntraced(function* ({ payload }: EndpointRequest<R, "search", SearchPayload<R>>) {
@@ -83,7 +83,7 @@ export const layer = Layer.mergeAll(
   changesLayer,
   ...searchable.map((resource) =>
     HttpApiBuilder.group(DataApi, resource.name, (handlers) =>
-      Effect.map(Repositories, (repositories) => handlers.handleAll(handlersOf(repositories.of(resource))))
+      Effect.map(Repositories, (repositories) => handlers.handleAll(makeHandlers(repositories.of(resource))))
     )
   )
 )

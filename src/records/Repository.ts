@@ -12,8 +12,8 @@ import { concat, type Json } from "../database/Columns.ts"
 import * as OrganizationReads from "../database/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { type Row, rowsOf } from "./Rows.ts"
-import { conditionsOf, type FilterValues, getQuery, instantOf, searchQuery } from "./SearchQuery.ts"
+import { type Row, toRows } from "./Rows.ts"
+import { toConditions, type FilterValues, getQuery, storedInstant, searchQuery } from "./SearchQuery.ts"
 
 export type { FilterValues }
 
@@ -53,7 +53,7 @@ export class Repositories extends Context.Service<Repositories>()("practice-data
         const rows = new Map(
           yield* Effect.forEach(resources, (resource: Resource) => {
             const records = stored.flatMap((set) => set[resource.name] ?? [])
-            return Effect.map(rowsOf(resource, records), (all) => [resource.name, all] as const)
+            return Effect.map(toRows(resource, records), (all) => [resource.name, all] as const)
           })
         )
         return Repositories.of({
@@ -106,7 +106,7 @@ export const make = <R extends Resource, E, C>(
 
 const inOrder = (column: string) =>
   Order.combine(
-    Order.mapInput(Order.BigInt, (row: Row) => instantOf(row.columns[column]) ?? 0n),
+    Order.mapInput(Order.BigInt, (row: Row) => storedInstant(row.columns[column]) ?? 0n),
     Order.make((left, right) => Buffer.compare(Buffer.from(left.id), Buffer.from(right.id)))
   )
 
@@ -116,7 +116,7 @@ export const makeMemory = <R extends Resource>(resource: R, rows: ReadonlyArray<
   return {
     resource,
     search: Effect.fnUntraced(function* (filters, { limit, offset }) {
-      const conditions = conditionsOf(resource, filters)
+      const conditions = toConditions(resource, filters)
       const matching = (yield* owned).filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
       return yield* searchPage(matching.slice(offset, offset + limit))
     }),

@@ -21,7 +21,7 @@ export interface Row {
 const toColumns = (values: object, prefix = ""): Columns =>
   Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => {
-      const column = prefix + Field.columnOf(name)
+      const column = prefix + Field.columnName(name)
       return Predicate.isObject(value) && !Array.isArray(value)
         ? Object.entries(toColumns(value, `${column}_`))
         : [[column, value] as const]
@@ -31,7 +31,7 @@ const toColumns = (values: object, prefix = ""): Columns =>
 const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 /** The rows of stored records. A record that does not match its schema is a defect. */
-export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>) {
+export const toRows = Effect.fnUntraced(function* <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>) {
   const encodeRecord = Schema.encodeUnknownEffect(resource.record)
   const encodeHidden = Schema.encodeUnknownEffect(Schema.Struct(resource.hidden))
   const rows: Array<Row> = []
@@ -63,7 +63,7 @@ export const load = Effect.fnUntraced(function* <R extends Resource>(
   const stored = yield* sql<{ name: string }>`
     select attname as name from pg_attribute
     where attrelid = ${table}::regclass and attnum > 0 and not attisdropped`
-  const rows = (yield* rowsOf(resource, records)).map(({ columns }) => columns)
+  const rows = (yield* toRows(resource, records)).map(({ columns }) => columns)
   const columnsIn = (row: Columns) => stored.flatMap(({ name }) => (name in row ? [name] : [])).join(", ")
   for (const [columns, group] of Object.entries(Array.groupBy(rows, columnsIn))) {
     const insert = sql.unsafe(
@@ -78,7 +78,7 @@ const exampleRecord = <Fields extends Field.Fields>(fields: Fields): Schema.Stru
   const schema = Schema.Struct(fields)
   const { definitions, schema: json } = Schema.toJsonSchemaDocument(schema)
   // oxlint-disable-next-line effecttsgo/schema-sync -- a field without an example is a bug
-  return Schema.decodeUnknownSync(schema)(JsonSchemas.exampleOf(JsonSchemas.simplify(json, true), definitions) ?? {})
+  return Schema.decodeUnknownSync(schema)(JsonSchemas.makeExample(JsonSchemas.simplify(json, true), definitions) ?? {})
 }
 
 /**

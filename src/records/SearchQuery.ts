@@ -3,7 +3,7 @@ import { Array, Predicate, Result } from "effect"
 import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { bytesOf, type Json } from "../database/Columns.ts"
+import { asBytes, type Json } from "../database/Columns.ts"
 import type { Query } from "../database/OrganizationReads.ts"
 import type { Page } from "../api/records/Requests.ts"
 import type { Columns } from "./Rows.ts"
@@ -58,7 +58,7 @@ const parseNumber = (text: string): number | undefined => {
   return isExact ? number : undefined
 }
 
-export const instantOf = (value: unknown) =>
+export const storedInstant = (value: unknown) =>
   Predicate.isString(value) ? Instant.fromMillis(Date.parse(value)) : undefined
 
 const onTime = (given: string, onSuccess: (instant: Instant.Instant) => Condition): Condition =>
@@ -101,14 +101,14 @@ const comparisons: Readonly<
           `t.${name} >= ${since} and t.${orderedBy} < ${since} and t.${orderedBy} < t.${name}`
         ]
       },
-      holds: (row) => (instantOf(row[name]) ?? -Infinity) >= instant
+      holds: (row) => (storedInstant(row[name]) ?? -Infinity) >= instant
     })),
   before: ([name = ""], given) =>
     onTime(given, (instant) => ({
       value: Instant.toPostgres(instant),
       index: "none",
       ranges: (valueOf) => [`t.${name} < ${valueOf("timestamptz")}`],
-      holds: (row) => (instantOf(row[name]) ?? Infinity) < instant
+      holds: (row) => (storedInstant(row[name]) ?? Infinity) < instant
     })),
   includeMarked: ([name = ""], given) => ({
     value: undefined,
@@ -119,7 +119,7 @@ const comparisons: Readonly<
   })
 }
 
-export const conditionsOf = ({ filters, orderedBy }: Resource, values: FilterValues): ReadonlyArray<Condition> => {
+export const toConditions = ({ filters, orderedBy }: Resource, values: FilterValues): ReadonlyArray<Condition> => {
   const conditions: Array<Condition> = []
   const given: Readonly<Record<string, unknown>> = values
   // Every search does this: with entries of the object it takes four times as long.
@@ -149,7 +149,7 @@ export const searchQuery = (
   deep = deepOffset
 ): Query<RecordRow> => {
   const { orderedBy, table } = resource
-  const conditions = conditionsOf(resource, filters)
+  const conditions = toConditions(resource, filters)
   // One index is the best whatever the values: besides the order, it has to serve one exact value at most.
   const unordered = conditions.filter(({ index }) => index !== "order")
   const isPlannedOnce = offset === 0 && unordered.length <= 1 && unordered.every(({ index }) => index === "value")
@@ -167,7 +167,7 @@ export const searchQuery = (
 
   const isDeep = offset >= deep
   const order = `t.${orderedBy}, t.id`
-  const shown = isDeep ? order : bytesOf("t.record")
+  const shown = isDeep ? order : asBytes("t.record")
   const bounds = offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`
   const select = (columns: string, where: string, bounded: string) =>
     `select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`
@@ -179,14 +179,14 @@ export const searchQuery = (
     return `select ${shown} from (${parts.join(" union all ")}) t order by ${order} ${bounds}`
   }
   const text = isDeep
-    ? `select ${bytesOf("t.record")} from (${rows()}) p join ${table} t
+    ? `select ${asBytes("t.record")} from (${rows()}) p join ${table} t
         on t.organization_id = $1 and t.id = p.id order by ${order}`
     : rows()
   return { text, values, columns: ["record"], limit, isPlannedOnce }
 }
 
 export const getQuery = ({ table }: Resource, id: string): Query<RecordRow> => ({
-  text: `select ${bytesOf("t.record")} from ${table} t where t.organization_id = $1 and t.id = $2`,
+  text: `select ${asBytes("t.record")} from ${table} t where t.organization_id = $1 and t.id = $2`,
   values: [id],
   columns: ["record"],
   limit: 1,

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import type { Fault } from "../../src/api/Faults.ts"
 import { accounts, organizations, recordsOf } from "../../src/app/demo/DemoData.ts"
-import { taskOf } from "../../src/app/demo/Load.ts"
+import { demoTask } from "../../src/app/demo/Load.ts"
 import { SenderTasks } from "../../src/deletions/SenderTasks.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
@@ -43,7 +43,7 @@ const repositories = Effect.runSync(
 export const layerDemo = Layer.mergeAll(
   Layer.effectContext(repositories),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
-  SenderTasks.layerMemory(organizations.map(taskOf)),
+  SenderTasks.layerMemory(organizations.map(demoTask)),
   PspReads.layerMemory(clinicAccounts, PspClient.layerMemory(accounts))
 )
 

@@ -1,6 +1,6 @@
 /** OpenAPI documents as data: the parts that tests look at. */
 import { Schema } from "effect"
-import { lastOf } from "../../src/api/openapi/JsonSchemas.ts"
+import { lastPart } from "../../src/api/openapi/JsonSchemas.ts"
 
 const keywords = {
   $ref: Schema.optionalKey(Schema.String),
@@ -72,7 +72,7 @@ export const schemaIn = (body: Operation["responses"][string] | Operation["reque
   body?.content?.["application/json"].schema ?? {}
 
 /** The name of the schema that one refers to. */
-export const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastOf($ref))
+export const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastPart($ref))
 
 /** The names of the errors of a response. */
 export const errorsIn = (response?: Operation["responses"][string]) => {

@@ -22,7 +22,7 @@ import { Changes } from "../../src/api/records/index.ts"
 import * as PracticeData from "../../src/client/PracticeData.ts"
 import { charges } from "../../src/api/records/Charges.ts"
 import { pets } from "../../src/api/records/Pets.ts"
-import { handlersOf } from "../../src/records/Handlers.ts"
+import { makeHandlers } from "../../src/records/Handlers.ts"
 import { Repositories } from "../../src/records/Repository.ts"
 
 const searchFailingWith =
@@ -74,7 +74,7 @@ export const unhandledEndpoint = HttpApiBuilder.group(
 
 export const repositoryOfAnotherGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   // @ts-expect-error Pets are no charges.
-  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(pets))))
+  Effect.map(Repositories, ({ of }) => handlers.handleAll(makeHandlers(of(pets))))
 )
 
 const page = { limit: 1, offset: 0 }

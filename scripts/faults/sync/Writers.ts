@@ -4,7 +4,7 @@
  */
 import { Effect, Exit, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { messageOf } from "../../../src/database/SqlFailure.ts"
+import { sqlMessage } from "../../../src/database/SqlFailure.ts"
 import type { History, Step } from "./History.ts"
 import type { Organizations } from "./Room.ts"
 import type { Session } from "./Session.ts"
@@ -64,7 +64,7 @@ export const make = (stand: Stand, history: History, organizations: Organization
     let failure = ""
     const work = Effect.forEach(statements, ({ text, params }) => writer.session.run(text, params), {
       discard: true
-    }).pipe(Effect.tapError((error) => Effect.sync(() => (failure = `: ${messageOf(error)}`))))
+    }).pipe(Effect.tapError((error) => Effect.sync(() => (failure = `: ${sqlMessage(error)}`))))
     writer.busy = yield* Effect.forkChild(work)
     const state = yield* untilDoneOrBlocked(writer)
     return `${state}${failure}`

@@ -2,7 +2,7 @@
 import { Array, type JsonSchema, Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 import { bugText, EncodingUnsupported, errorHeader, errorName, maximumBody, PayloadTooLarge } from "../Errors.ts"
-import { exampleOf, lastOf, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
+import { makeExample, lastPart, reachableFrom, reference, requiring, simplify } from "./JsonSchemas.ts"
 
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
@@ -100,7 +100,7 @@ const documentParameter = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) =
 }
 
 const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) =>
-  lastOf(String(content["application/json"]?.schema["$ref"]))
+  lastPart(String(content["application/json"]?.schema["$ref"]))
 
 /** A body with its schema in place. Generators name its type by the title. */
 const withBody = ({ content, ...body }: OpenApi.OpenAPISpecRequestBody, schemas: JsonSchema.Definitions) => {
@@ -148,7 +148,7 @@ export const documentation = ({ contract = [], required, statuses = {}, url, ...
           ...(response.content && {
             content: Record.map(response.content, (media) => {
               const schema = simplify(media.schema, true)
-              return { ...media, example: response.example ?? example ?? exampleOf(schema, schemas), schema }
+              return { ...media, example: response.example ?? example ?? makeExample(schema, schemas), schema }
             })
           }),
           ...(!contract.includes(code) && { "x-provisional": true })

@@ -11,7 +11,7 @@ export const reference = (kind: "schemas" | "headers", name: string) => ({
 })
 
 /** The last part of a path or a reference. */
-export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
+export const lastPart = (path: string): string => path.split("/").at(-1) ?? path
 
 const unionMembers = ({ anyOf }: Schema): ReadonlyArray<Schema> =>
   Array.isArray(anyOf) ? anyOf.filter(Predicate.isObject) : []
@@ -66,16 +66,16 @@ export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions, fo
 }
 
 /** An example of a value: the schema's own, or the examples of its parts. */
-export const exampleOf = (schema: Schema, schemas: JsonSchema.Definitions): unknown => {
+export const makeExample = (schema: Schema, schemas: JsonSchema.Definitions): unknown => {
   const { $ref, enum: values, examples, items, type } = schema
   if (Array.isArray(examples)) return examples[0]
-  if (Predicate.isString($ref)) return exampleOf(schemas[lastOf($ref)] ?? {}, schemas)
+  if (Predicate.isString($ref)) return makeExample(schemas[lastPart($ref)] ?? {}, schemas)
   if (Array.isArray(values)) return values[0]
   const [member] = unionMembers(schema)
-  if (member !== undefined) return exampleOf(member, schemas)
-  if (Predicate.isObject(items)) return [exampleOf(items, schemas)]
+  if (member !== undefined) return makeExample(member, schemas)
+  if (Predicate.isObject(items)) return [makeExample(items, schemas)]
   if (type === "boolean") return false
   return type === "object"
-    ? Record.map(objectProperties(schema), (property) => exampleOf(property, schemas))
+    ? Record.map(objectProperties(schema), (property) => makeExample(property, schemas))
     : undefined
 }

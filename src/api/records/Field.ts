@@ -81,7 +81,7 @@ export const planNameParts = {
 }
 
 /** The column of a field: its name in snake case. */
-export const columnOf = (field: string) => field.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase()
+export const columnName = (field: string) => field.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase()
 
 /** Fields by name, none of which needs a service to be read or written. */
 export type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>

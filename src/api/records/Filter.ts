@@ -7,7 +7,7 @@
  */
 import { Record, Result, Schema, Struct } from "effect"
 import { faults, refuse } from "../Faults.ts"
-import { columnOf } from "./Field.ts"
+import { columnName } from "./Field.ts"
 import * as Instant from "./Instant.ts"
 
 type Kind = "equals" | "numberEquals" | "since" | "before" | "includeMarked"
@@ -57,7 +57,7 @@ const make = <S extends Schema.Top, K extends Kind, Field extends string>(
 ): Filter<Schema.optionalKey<Schema.NullOr<S>>, K, Field> => ({
   kind,
   fields,
-  columns: fields.map(columnOf),
+  columns: fields.map(columnName),
   schema: optional(schema)
 })
 

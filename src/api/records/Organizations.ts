@@ -22,7 +22,7 @@ export const organization = {
   orderedBy: "updated_at",
   hidden: {},
   filters: {},
-  group: Resource.groupOf(described).add(
+  group: Resource.makeGroup(described).add(
     HttpApiEndpoint.post("get", "/organization/get", {
       payload: Schema.Struct({ organization: organizationField }).annotate({ identifier: "OrganizationGetRequest" }),
       success: Organization,

@@ -49,7 +49,7 @@ export const between = (name: "limit" | "offset" | "wait", value: number, minimu
     ? Effect.succeed(value)
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
-export const pageOf = Effect.fnUntraced(function* (request: {
+export const toPage = Effect.fnUntraced(function* (request: {
   readonly limit?: number | null
   readonly offset?: number | null
 }) {

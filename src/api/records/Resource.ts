@@ -132,12 +132,12 @@ const get = <const Name extends string, Fields extends Field.Fields>(resource: R
   )
 
 /** The group of a resource's endpoints, described as its record is. */
-export const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
+export const makeGroup = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
   HttpApiGroup.make(name).annotateMerge(OpenApi.annotations({ description: SchemaAST.resolveDescription(record.ast) }))
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F>
-) => groupOf(resource).add(search(resource), get(resource))
+) => makeGroup(resource).add(search(resource), get(resource))
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<

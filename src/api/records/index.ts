@@ -64,7 +64,7 @@ interface Written extends Struct.Lambda {
 }
 
 /** A new or changed record of a resource. */
-const writtenOf = Struct.lambda<Written>(({ name, record }) =>
+const toWritten = Struct.lambda<Written>(({ name, record }) =>
   Schema.Struct({ resource: Schema.Literal(name), record }).annotate({ identifier: `${typeName(name)}Written` })
 )
 
@@ -83,7 +83,7 @@ const Reset = Schema.Struct({
 
 /** A page of the feed. */
 export const Changes = Schema.Struct({
-  body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
+  body: Schema.Array(Schema.Union([...Array.map(searchable, toWritten), Removed, Reset])).annotate({
     description: "The changes. Apply them in order."
   }),
   ...nextFields,

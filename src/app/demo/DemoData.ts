@@ -69,9 +69,9 @@ const catalog = Array.make(
   { product_code: "LAB-CBC", product_name: "Complete blood count", price: 84.25 }
 )
 
-const speciesOf = (number: number) => pick(["Canine", "Feline"], number)
-const planOf = (number: number) => pick(["Gold", "Silver", "Puppy"], number)
-const priceOf = (number: number) => cents(24.5 + (number % 24) * 1.25)
+const pickSpecies = (number: number) => pick(["Canine", "Feline"], number)
+const pickPlan = (number: number) => pick(["Gold", "Silver", "Puppy"], number)
+const pickPrice = (number: number) => cents(24.5 + (number % 24) * 1.25)
 
 /** Each twentieth invoice is deleted, with its lines. */
 const deletion = (number: number) => {
@@ -96,9 +96,9 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     return isPrefix(prefix) ? id(prefix, number) : example
   }
   const plan = (number: number) => ({
-    plan_name: planOf(number),
-    species: speciesOf(number),
-    wellnes_plan_name: `${planOf(number)} ${speciesOf(number)} Wellness`
+    plan_name: pickPlan(number),
+    species: pickSpecies(number),
+    wellnes_plan_name: `${pickPlan(number)} ${pickSpecies(number)} Wellness`
   })
   /** The records of a resource, numbered from 1. Each ten of them changed at once. */
   const records = <Name extends string, F extends Fields, Hidden extends Fields, S extends Filters>(
@@ -126,26 +126,26 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     })),
     pets: records("pet", pets, (number) => ({
       name: pick(["Biscuit", "Mochi", "Rex", "Luna", "Pepper", "Olive", "Ziggy", "Hazel"], number),
-      species: speciesOf(number),
+      species: pickSpecies(number),
       breed: number % 9 === 0 ? null : pick(["Beagle", "Siamese", "Mixed", "Maine Coon"], number),
       sex: pick(["female", "male"], number),
       date_of_birth: number % 11 === 0 ? null : `20${15 + (number % 9)}-${pad((number % 12) + 1, 2)}-14`
     })),
     subscriptions: records("subscription", subscriptions, (number) => ({
-      plan_name: planOf(number),
+      plan_name: pickPlan(number),
       status: number % 8 === 0 ? "cancelled" : "active",
       cancelled_at: number % 8 === 0 ? at(number * 3 + 2000) : null,
-      price: priceOf(number),
+      price: pickPrice(number),
       auto_renew: number % 8 !== 0
     })),
     "payment-plans": records("payment_plan", paymentPlans, (number) => ({
       status: number % 8 === 0 ? "stopped" : "active",
-      payment_amount: priceOf(number),
+      payment_amount: pickPrice(number),
       next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720)
     })),
     "payment-intents": records("payment_intent", paymentIntents, (number) => ({
       ...plan(number),
-      payment_amount: priceOf(number),
+      payment_amount: pickPrice(number),
       captured_date: number % 6 === 0 ? null : at(number * 3 + 25),
       paid: number % 6 !== 0,
       payment_modifications: number % 20 === 0 ? Array.make("plan upgraded") : null,

@@ -4,21 +4,21 @@ import { DateTime, Effect, Redacted, Schema } from "effect"
 import { DeletionTask, Outcome } from "../../api/DeletionTasks.ts"
 import { resources } from "../../api/records/index.ts"
 import type { Resource, Stored } from "../../api/records/Resource.ts"
-import { deliveryOf } from "../../deletions/Delivery.ts"
+import { makeDelivery } from "../../deletions/Delivery.ts"
 import type { OwnedTask } from "../../deletions/SenderTasks.ts"
-import { hashOf } from "../../keys/OrgResolver.ts"
+import { keyHash } from "../../keys/OrgResolver.ts"
 import { load } from "../../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 
 const deliveryTo = (slug: string) =>
-  deliveryOf(
+  makeDelivery(
     { "idempotency-key": "demo-delivery-1", "x-organization-id": `org_${slug}` },
     { invoices: [{ invoice_id: `invoice_${slug}_0020` }] }
   )
 
 const deletedAt = DateTime.makeUnsafe("2026-01-09T22:00:00.000Z")
 
-export const taskOf = ({ slug }: { readonly slug: string }): OwnedTask => {
+export const demoTask = ({ slug }: { readonly slug: string }): OwnedTask => {
   const { counts, idempotencyKey, organization, taskId } = deliveryTo(slug)
   return {
     organization_id: organization,
@@ -47,10 +47,10 @@ const loadOrganization = Effect.fnUntraced(
     yield* Effect.forEach(resources, (resource: Resource) => load(sql, resource, records[resource.name] ?? []), {
       discard: true
     })
-    const key_hash = hashOf(Redacted.make(key))
+    const key_hash = keyHash(Redacted.make(key))
     const apiKey = { organization_id, id: `key_${slug}_demo`, name: "Demo", prefix: "pda_demo_", key_hash }
     yield* sql`insert into api_keys ${sql.insert(apiKey)}`
-    const { outcome, remembered: _, task_id, ...task } = yield* encodeTask(taskOf(organization))
+    const { outcome, remembered: _, task_id, ...task } = yield* encodeTask(demoTask(organization))
     const { deletions, fingerprint } = deliveryTo(slug)
     yield* sql`insert into deletion_tasks ${sql.insert({
       ...task,

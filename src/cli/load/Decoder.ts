@@ -1,10 +1,10 @@
 /** From a row of a file to the columns of its table, by the schema of its resource, with all of its faults. */
 import { Predicate, Record, Result, Schema, SchemaIssue } from "effect"
-import { columnOf } from "../../api/records/Field.ts"
+import { columnName } from "../../api/records/Field.ts"
 import * as Instant from "../../api/records/Instant.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
 import type { Resource } from "../../api/records/Resource.ts"
-import { type ColumnType, typeOf } from "../sync/Target.ts"
+import { type ColumnType, columnType } from "../sync/Target.ts"
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -78,8 +78,8 @@ export const fieldsByColumn = ({ hidden, record }: Resource) => {
   const { payment_split: split, wellnes_plan_name: _, ...fields }: Readonly<Record<string, Codec>> = record.fields
   const portions = split === undefined ? {} : PaymentIntent.fields.payment_split.fields
   return new Map([
-    ...Object.entries<Codec>({ ...hidden, ...fields }).map(([name, field]) => [columnOf(name), field] as const),
-    ...Object.entries<Codec>(portions).map(([name, field]) => [`payment_split_${columnOf(name)}`, field] as const)
+    ...Object.entries<Codec>({ ...hidden, ...fields }).map(([name, field]) => [columnName(name), field] as const),
+    ...Object.entries<Codec>(portions).map(([name, field]) => [`payment_split_${columnName(name)}`, field] as const)
   ])
 }
 
@@ -103,7 +103,7 @@ export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organ
   const columns = new Map(
     [...fieldsByColumn(resource)].map(([column, field]) => [
       column,
-      { type: typeOf(field), isNullable: Schema.is(field)(null), decode: Schema.decodeUnknownResult(field) }
+      { type: columnType(field), isNullable: Schema.is(field)(null), decode: Schema.decodeUnknownResult(field) }
     ])
   )
   const isOrganizations = resource.table === "organizations"
@@ -139,7 +139,7 @@ export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organ
 
   /** The columns of a field. An object and a composed name are kept by their parts. */
   const toColumns = (values: Values, name: string): ReadonlyArray<readonly [string, unknown]> => {
-    const [column, value] = [columnOf(name), values[name]]
+    const [column, value] = [columnName(name), values[name]]
     if (!columns.has(column) && name === "organization_id") return []
     if (!keepsTimes && lastChanges.has(column)) return []
     if (column === "wellnes_plan_name" && columns.has("plan_name")) {
@@ -147,7 +147,7 @@ export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organ
     }
     const split = column === "payment_split" ? convert(value ?? {}, "jsonb") : undefined
     if (!Predicate.isReadonlyObject(split)) return [[column, convert(value, columns.get(column)?.type)]]
-    return Object.entries({ ...noPortions, ...split }).map(([part, each]) => [`${column}_${columnOf(part)}`, each])
+    return Object.entries({ ...noPortions, ...split }).map(([part, each]) => [`${column}_${columnName(part)}`, each])
   }
 
   /** The reason why a row cannot be of an organization, which a column may name. */

@@ -3,7 +3,7 @@ import { createReadStream, statSync } from "node:fs"
 import { basename } from "node:path"
 import { createGunzip } from "node:zlib"
 import { Array, Data, Effect, Order, Predicate, Stream } from "effect"
-import { columnOf } from "../../api/records/Field.ts"
+import { columnName } from "../../api/records/Field.ts"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
 import * as Failure from "../../process/Failure.ts"
@@ -67,7 +67,7 @@ const csvRow = (line: number, text: string, header: ReadonlyArray<string | null>
 
 /** The reason why a header has not the columns of a resource. */
 const headerFault = (header: ReadonlyArray<string | null>, resource: Resource) => {
-  const names = header.filter(Predicate.isNotNull).map(columnOf)
+  const names = header.filter(Predicate.isNotNull).map(columnName)
   const text = names.join()
   if (text.includes("\r")) return "has a CR within: lines end with LF or CRLF"
   const twice = names.find((name, index) => names.indexOf(name) < index)

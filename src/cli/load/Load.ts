@@ -1,9 +1,9 @@
 /** `load`: upserts the rows of files. All are read twice: first every row is checked, then those that differ are written. */
 import { Array, DateTime, Effect, Iterable, Number, Predicate, Schema, Stream } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
-import { rowsOf, textsOf } from "../../database/Columns.ts"
+import { decodeRows, decodeTexts } from "../../database/Columns.ts"
 import { TaskDatabase } from "../../database/Database.ts"
-import { inLongTransaction, isLost, messageOf } from "../../database/SqlFailure.ts"
+import { inLongTransaction, isLost, sqlMessage } from "../../database/SqlFailure.ts"
 import { count, counted } from "../../operations/Format.ts"
 import * as Operators from "../Operators.ts"
 import * as Output from "../Output.ts"
@@ -52,7 +52,7 @@ const upsert = (table: string, columns: ReadonlyArray<string>) => {
     returning xmax = 0 as "isNew"`
 }
 
-const written = rowsOf(Schema.Struct({ isNew: Schema.Boolean }))
+const written = decodeRows(Schema.Struct({ isNew: Schema.Boolean }))
 
 const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word))?.slice(0, 100)
 
@@ -89,7 +89,7 @@ const bar = (words: string) => (part: number) =>
 const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
   const { keepsTimes, organization, timeZone } = options
   const sql = yield* TaskDatabase
-  const known = new Set(yield* textsOf(sql`select organization_id as text from organizations`))
+  const known = new Set(yield* decodeTexts(sql`select organization_id as text from organizations`))
   if (organization !== undefined && !known.has(organization)) {
     return yield* refused(`No organization ${organization}. Run: organizations create ${organization} --name NAME`)
   }
@@ -156,7 +156,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       )
       const place = `${path}:${rows[0]?.line} to ${rows.at(-1)?.line}`
       const changed = (yield* Effect.mapError(transact(statements), (error) =>
-        isLost(error) ? error : refused(`${place}: the database refuses: ${messageOf(error)}. Rows before are loaded.`)
+        isLost(error) ? error : refused(`${place}: the database refuses: ${sqlMessage(error)}. Rows before are loaded.`)
       )).flat()
       const inserted = changed.filter(({ isNew }) => isNew).length
       counts.inserted += inserted
@@ -177,7 +177,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
     return yield* refused(`${counted(faults.count(), "fault")}. Nothing was loaded.`)
   }
   const lacking = yield* Effect.forEach(options.missing === "delete" ? owned.values() : [], ({ ids, owner, table }) =>
-    transact(textsOf(sql`select id as text from ${sql(table)} where organization_id = ${owner}`)).pipe(
+    transact(decodeTexts(sql`select id as text from ${sql(table)} where organization_id = ${owner}`)).pipe(
       Effect.map((all) => ({ table, owner, all: all.length, missing: all.filter((id) => !ids.has(id)) }))
     )
   )

@@ -5,7 +5,7 @@ import { DataApi } from "../../api/DataApi.ts"
 import { CursorExpired } from "../../api/Errors.ts"
 import { organization } from "../../api/records/Organizations.ts"
 import { connect, type Options } from "../../client/Connection.ts"
-import { reasonOf } from "../../process/Failure.ts"
+import { errorText } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
 import { type ChangePage, FeedPage } from "./Target.ts"
 
@@ -27,7 +27,7 @@ type Failure = Effect.Error<ReturnType<Client["changes"]["changes"] | Client["or
 
 /** The innermost cause of a failed connection, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 const connectionReason = (cause: unknown): string =>
-  Predicate.isError(cause) && Predicate.isError(cause.cause) ? connectionReason(cause.cause) : reasonOf(cause)
+  Predicate.isError(cause) && Predicate.isError(cause.cause) ? connectionReason(cause.cause) : errorText(cause)
 
 const describe = (failure: Failure): string => {
   if ("httpApiStatus" in failure) return `${failure.httpApiStatus} ${JSON.stringify(failure.detail)}`

@@ -33,7 +33,7 @@ const columnTypes: Readonly<Record<string, ColumnType>> = {
 }
 
 /** The type of the column of a field, which may be null. */
-export const typeOf = (field: Schema.Top): ColumnType => {
+export const columnType = (field: Schema.Top): ColumnType => {
   const { schema } = Schema.toJsonSchemaDocument(field)
   const [first] = [schema["anyOf"] ?? schema].flat()
   const words = ["type", "format"].flatMap((name) => (Predicate.hasProperty(first, name) ? String(first[name]) : []))
@@ -41,7 +41,7 @@ export const typeOf = (field: Schema.Top): ColumnType => {
 }
 
 export const tables = resources.map(({ name: resource, record, table }): Table => {
-  const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: typeOf(field) }))
+  const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: columnType(field) }))
   return { resource, name: table, columns }
 })
 

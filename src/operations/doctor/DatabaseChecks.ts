@@ -1,6 +1,6 @@
 /** Checks of a database, each with the facts that it finds: the server, migrations, privileges, deletions and the feed. */
 import { Array, Effect, Schema } from "effect"
-import { rowsOf } from "../../database/Columns.ts"
+import { decodeRows } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { missing, recordedPrefix } from "../../database/Migrations.ts"
@@ -39,7 +39,7 @@ const Server = Schema.Struct({
 
 /** The server: its version, its clock, if it accepts writes, and its room for the connections of a process. */
 export const server = Effect.fnUntraced(function* (sql: Database, connections: number, isWritten: boolean) {
-  const [row] = yield* rowsOf(Server)(sql`
+  const [row] = yield* decodeRows(Server)(sql`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       current_user as login, r.rolsuper as "isSuperuser", pg_is_in_recovery() as "isReplica", least(
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
@@ -117,7 +117,7 @@ export const schema = Effect.fnUntraced(function* (
 
 /** Deletions that were noted to be applied again more than a minute ago, and whose rows are still served. */
 export const served = Effect.fnUntraced(function* (sql: Database) {
-  const [{ tasks } = { tasks: 0 }] = yield* rowsOf(Schema.Struct({ tasks: Schema.Int }))(sql`
+  const [{ tasks } = { tasks: 0 }] = yield* decodeRows(Schema.Struct({ tasks: Schema.Int }))(sql`
     select count(*)::integer as tasks
     from (
       select distinct w.organization_id, w.task_id
@@ -164,7 +164,7 @@ export const feed = Effect.fnUntraced(function* (sql: Database) {
   if (yield* Distribution.hasDistributedTable(sql)) {
     return [ok("Changes are not served (501): the tables are distributed over several servers.")]
   }
-  const states = yield* rowsOf(Feed)(sql`
+  const states = yield* decodeRows(Feed)(sql`
     select table_name as table, is_whole as "isWhole" from change_feed_states() where not is_settled order by 1`)
   const [restarting, broken] = [states.filter(({ isWhole }) => isWhole), states.filter(({ isWhole }) => !isWhole)]
   const names = (some: typeof states) => listed(some.map(({ table }) => table))

@@ -2,11 +2,11 @@
 import { Array, Config, Duration, Effect, Option, Record, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type PspKind, pspGroups } from "../../api/Psp.ts"
-import { textsOf } from "../../database/Columns.ts"
+import { decodeTexts } from "../../database/Columns.ts"
 import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
 import { connect, type PoolOptions as Pool } from "../../database/Database.ts"
-import { poolsOf } from "../../database/Databases.ts"
-import { messageOf } from "../../database/SqlFailure.ts"
+import { poolOptions } from "../../database/Databases.ts"
+import { sqlMessage } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
 import { type PspError, stripe } from "../../psp/PspClient.ts"
@@ -36,7 +36,7 @@ const advice = "Check the URL (host, port, login, password, sslmode), and that t
 /** The facts of a check. A failure or a timeout is a fact. */
 const attempt = <R>(name: string, check: Effect.Effect<ReadonlyArray<Fact>, SqlError, R>, longest = 6) =>
   check.pipe(
-    Effect.catch((error) => Effect.succeed([fail(`${name} could not be checked: ${messageOf(error)}`, advice)])),
+    Effect.catch((error) => Effect.succeed([fail(`${name} could not be checked: ${sqlMessage(error)}`, advice)])),
     Effect.catchDefect(() =>
       Effect.succeed([fail(`${name} could not be checked.`, "This is a bug: please report it.")])
     ),
@@ -50,7 +50,7 @@ type Need = readonly [Role, keyof typeof needs]
 
 /** The pools of the configuration, by the variable of their database, with what their statements need. */
 const usedPools = (settings: Settings, url: Redacted.Redacted) => {
-  const { changes, credentials, records, tasks } = poolsOf(settings, url, "4 seconds")
+  const { changes, credentials, records, tasks } = poolOptions(settings, url, "4 seconds")
   const main = "DATABASE_URL"
   const used = (variable: string, pool: Pool, ...needed: ReadonlyArray<Need>) => ({
     variable: Redacted.value(pool.url) === Redacted.value(url) ? main : variable,
@@ -119,8 +119,8 @@ const processor = Effect.fnUntraced(function* (settings: Settings) {
       : [warn("It is not configured: reads of clinics' accounts return 503.", "Set STRIPE_SECRET_KEY.")]
   }
   if (Option.isNone(databaseUrl)) return [ok("It is configured.")]
-  const sql = yield* connect({ ...poolsOf(settings, databaseUrl.value, "4 seconds").tasks, maxConnections: 1 })
-  const [account] = yield* textsOf(sql`
+  const sql = yield* connect({ ...poolOptions(settings, databaseUrl.value, "4 seconds").tasks, maxConnections: 1 })
+  const [account] = yield* decodeTexts(sql`
     select processor_account as text from clinics where processor_account is not null limit 1`)
   if (account === undefined) return [ok("It is configured. No clinic has a connected account to test.")]
   const client = yield* stripe({ secretKey: stripeSecretKey.value, apiUrl })

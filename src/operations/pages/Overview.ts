@@ -8,7 +8,7 @@ import * as Recent from "../../observability/Recent.ts"
 import { version } from "../../process/Package.ts"
 import * as Format from "../Format.ts"
 import { HealthChecks } from "../HealthChecks.ts"
-import { badge, chart, clamped, logarithmic, section, severityOf, table, tile, unreadable } from "../Layout.ts"
+import { badge, chart, clamped, logarithmic, section, toSeverity, table, tile, unreadable } from "../Layout.ts"
 import * as Page from "../Page.ts"
 
 const latency = (name: string, share: number) => [name, (slot: Recent.Slot) => Recent.quantile(slot, share)] as const
@@ -37,10 +37,10 @@ const minute = 60_000
 const requestTiles = (recent: ReadonlyArray<Recent.Slot>, now: number) => {
   const last = Recent.total(recent.filter(({ start }) => start > now - 5 * minute))
   const p95 = Recent.quantile(last, 0.95)
-  const state = severityOf(last.serverErrors / last.requests || 0, 0, 0.05)
+  const state = toSeverity(last.serverErrors / last.requests || 0, 0, 0.05)
   return [
     tile("Requests", Format.count(last.requests), "last 5 minutes"),
-    tile("Latency p95", Format.latency(p95), "last 5 minutes", severityOf(p95 ?? 0, 1000, Infinity)),
+    tile("Latency p95", Format.latency(p95), "last 5 minutes", toSeverity(p95 ?? 0, 1000, Infinity)),
     tile("Server errors", Format.share(last.serverErrors, last.requests), "last 5 minutes", state)
   ]
 }
@@ -51,8 +51,8 @@ const linked = (state: string, count: number) =>
 const taskTiles = ({ dead, oldest_due_at, running, scheduled }: Tasks.TaskCounts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
   return [
-    tile("Dead deletions", linked("dead", dead), "failed for good", severityOf(dead, 0, 0)),
-    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", severityOf(late, minute, 5 * minute)),
+    tile("Dead deletions", linked("dead", dead), "failed for good", toSeverity(dead, 0, 0)),
+    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", toSeverity(late, minute, 5 * minute)),
     tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, Tasks.mostCounted)} running`)
   ]
 }

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { Health } from "../../../src/api/HealthApi.ts"
 import * as App from "../../../src/app/App.ts"
-import { textsOf } from "../../../src/database/Columns.ts"
+import { decodeTexts } from "../../../src/database/Columns.ts"
 import { path as intake } from "../../support/deletions/intake.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -88,7 +88,7 @@ layer(TestDatabase.layerDemo, live)("A start", (it) => {
   ] as const)("with ROLES=%s opens the pools %j, checks %j and measures %j alone", ([role, pools, checks, measured]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const opened = textsOf(sql`
+      const opened = decodeTexts(sql`
         select distinct substr(application_name, 15) as text from pg_stat_activity
         where datname = current_database() and application_name ~ '^practice-data-(records|credentials|tasks)$'
         order by 1`)

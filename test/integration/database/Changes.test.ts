@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { resources } from "../../../src/api/records/index.ts"
-import { textsOf } from "../../../src/database/Columns.ts"
+import { decodeTexts } from "../../../src/database/Columns.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import { inLongTransaction } from "../../../src/database/SqlFailure.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
@@ -13,7 +13,7 @@ import { reader } from "./reader.ts"
 
 /** The tables whose order has to restart. */
 const unsettled = (sql: Database) =>
-  textsOf(sql`select table_name as text from change_feed_states() where not is_settled order by 1`)
+  decodeTexts(sql`select table_name as text from change_feed_states() where not is_settled order by 1`)
 
 /** Restarts the order where that is due, as the clock of the changes does. Returns the tables that wait. */
 const begunAnew = (sql: Database) =>

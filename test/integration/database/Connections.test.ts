@@ -3,7 +3,7 @@ import { connect as connectTo, createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { bytesOf } from "../../../src/database/Columns.ts"
+import { asBytes } from "../../../src/database/Columns.ts"
 import { inOrder } from "../../../src/database/Database.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { make } from "../../../src/database/OrganizationReads.ts"
@@ -57,7 +57,7 @@ layer(TestDatabase.layer, live)("reads", (it) => {
       // Each answer is many reads, and ends in the middle of one.
       const read = (letter: string) =>
         sql.unsafe<{ record: Uint8Array }>(
-          `select ${bytesOf("t.record")} from (select repeat('${letter}', 999) as record from generate_series(1, 200)) t`
+          `select ${asBytes("t.record")} from (select repeat('${letter}', 999) as record from generate_series(1, 200)) t`
         )
       const first = yield* read("a")
       yield* read("b")

@@ -1,7 +1,7 @@
 /** The reason of a database failure, in logs and in a task's last error: a code and names, and no data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { reasonOf } from "../../../src/database/SqlFailure.ts"
+import { safeReason } from "../../../src/database/SqlFailure.ts"
 import { delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import { startWorker } from "../../support/deletions/workerFixture.ts"
@@ -40,14 +40,14 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       const { sql } = yield* TestDatabase
       yield* sql`create table if not exists kept (id text primary key, size integer not null)`
       yield* sql`insert into kept values (${secret}, 1) on conflict do nothing`
-      assert.strictEqual(reasonOf(yield* Effect.flip(sql.unsafe(statement, values))), reason)
+      assert.strictEqual(safeReason(yield* Effect.flip(sql.unsafe(statement, values))), reason)
     })
   )
 
   it.effect("the system's code of a connection that is refused, and not whose it is", () =>
     Effect.gen(function* () {
       const sql = yield* clientOf(`postgres://${secret}:${secret}@127.0.0.1:1/${secret}`)
-      assert.strictEqual(reasonOf(yield* Effect.flip(sql`select 1`)), "ConnectionError ECONNREFUSED")
+      assert.strictEqual(safeReason(yield* Effect.flip(sql`select 1`)), "ConnectionError ECONNREFUSED")
     })
   )
 

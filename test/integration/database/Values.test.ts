@@ -12,7 +12,7 @@ import * as Instant from "../../../src/api/records/Instant.ts"
 import * as OrganizationReads from "../../../src/database/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
-import { reasonOf } from "../../../src/process/Failure.ts"
+import { errorText } from "../../../src/process/Failure.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { toText } from "../../../src/database/Columns.ts"
@@ -154,7 +154,7 @@ const load = Effect.fnUntraced(function* (url: string, set = "select") {
     Effect.promise(() => client.connect()),
     () => Effect.promise(() => client.end())
   )
-  const run = (text: string) => Effect.tryPromise({ try: () => client.query(text), catch: reasonOf })
+  const run = (text: string) => Effect.tryPromise({ try: () => client.query(text), catch: errorText })
   yield* run(`${set}; set practice_data.keep_times = on`)
   const insert = (table: string, column: string, text: string) => `
     insert into public.${table} (organization_id, created_at, updated_at, ${[...new Set(["id", column])].join()})

@@ -5,7 +5,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { DeletionTask, State } from "../../../src/api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { type Criteria, type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { eventually } from "../../support/eventually.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -23,7 +23,7 @@ const taskOf = (key: string, changes: Partial<OwnedTask> = {}): OwnedTask => {
   const { organization_id = "org_a", scheduled_for = at(0) } = changes
   return {
     organization_id,
-    task_id: taskIdOf(organization_id, key),
+    task_id: makeTaskId(organization_id, key),
     idempotency_key: key,
     state: "scheduled",
     received_at: DateTime.subtractDuration(scheduled_for, delay),
@@ -144,8 +144,8 @@ const rules: Readonly<Record<string, Effect.Effect<void, Failure, SenderTasks | 
       assert.deepStrictEqual(yield* get(task.task_id), task)
       assert.deepStrictEqual(yield* get(task.task_id.toUpperCase()), task)
     }
-    const id = taskIdOf("org_a", "waits")
-    const others = [taskIdOf("org_b", "waits"), taskIdOf("org_a", "none")]
+    const id = makeTaskId("org_a", "waits")
+    const others = [makeTaskId("org_b", "waits"), makeTaskId("org_a", "none")]
     for (const each of [...others, "", `{${id}}`, ` ${id}`, `${id}0`, "é".repeat(36)]) {
       assert.deepStrictEqual(yield* Effect.result(get(each)), Result.fail(new TaskNotFound()), each)
     }
@@ -166,7 +166,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       const { sql } = yield* TestDatabase
       yield* fill
       yield* sql`update deletion_tasks set finished_at = '2026-01-31 09:30:42.999999+00'`
-      const { finished_at } = yield* get(taskIdOf("org_a", "done"))
+      const { finished_at } = yield* get(makeTaskId("org_a", "done"))
       assert.deepStrictEqual(finished_at, DateTime.makeUnsafe("2026-01-31T09:30:42.999Z"))
     }).pipe(as("org_a"), Effect.provide(SenderTasks.layer))
   )
@@ -229,7 +229,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
         assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 30)
         assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 210)
         assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
-        assert.isAtMost(yield* costOf(Effect.flip(get(taskIdOf("org_a", "none")))), 1)
+        assert.isAtMost(yield* costOf(Effect.flip(get(makeTaskId("org_a", "none")))), 1)
       }).pipe(as("org_a"), Effect.provide(SenderTasks.layer))
   )
 })

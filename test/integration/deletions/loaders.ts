@@ -1,7 +1,7 @@
 /** Loaders: the ways in which others write the rows of a deletion, each in a session that a test steps through. */
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { codeOf } from "../../../src/database/SqlFailure.ts"
+import { errorCode } from "../../../src/database/SqlFailure.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The invoice `x` of the client `k`, and its line `x1`: what a loader writes of each. */
@@ -156,4 +156,4 @@ export const session = Effect.gen(function* () {
 })
 
 /** True if another transaction has changed a row since the snapshot was taken. The loader tries again. */
-export const isStale = (error: SqlError) => codeOf(error) === "40001"
+export const isStale = (error: SqlError) => errorCode(error) === "40001"

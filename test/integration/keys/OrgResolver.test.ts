@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
-import { hashOf, OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { keyHash, OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { CredentialDatabase } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
@@ -77,10 +77,10 @@ layer(Layer.merge(store, Recorded.layer), live)("an API key", (it) => {
       const texts = (yield* Effect.replicateEffect(ApiKeys.generate, 100)).map((key) => Redacted.value(key))
       for (const text of texts) {
         assert.match(text, /^pda_live_[0-9A-Za-z]{38}$/)
-        assert.strictEqual(text.slice(-6), ApiKeys.checksumOf(text.slice(0, -6)))
+        assert.strictEqual(text.slice(-6), ApiKeys.keyChecksum(text.slice(0, -6)))
       }
       assert.strictEqual(new Set(texts).size, texts.length)
-      assert.strictEqual(ApiKeys.checksumOf(`pda_live_${"0".repeat(32)}`), "40bZgA")
+      assert.strictEqual(ApiKeys.keyChecksum(`pda_live_${"0".repeat(32)}`), "40bZgA")
     })
   )
 
@@ -103,7 +103,7 @@ layer(Layer.merge(store, Recorded.layer), live)("an API key", (it) => {
       const text = Redacted.value(key)
       const [row] = yield* sql<{ key_hash: Uint8Array; shown: string }>`
         select key_hash, to_jsonb(k)::text as shown from api_keys k where id = ${id}`
-      assert.deepStrictEqual(Buffer.from(row?.key_hash ?? []), Buffer.from(hashOf(key)))
+      assert.deepStrictEqual(Buffer.from(row?.key_hash ?? []), Buffer.from(keyHash(key)))
       const start = "pda_live_".length + 4
       assert.notInclude(row?.shown, text.slice(start))
       const [listed, ...others] = yield* ApiKeys.list("org_listed")

@@ -12,7 +12,7 @@ import * as Distribution from "../../../src/database/Distribution.ts"
 import { organizations } from "../../../src/app/demo/DemoData.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import * as OrganizationReads from "../../../src/database/OrganizationReads.ts"
-import { digestOf, OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { keyDigest, OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { keyedText, make, PresentedKey } from "../../../src/lane/KeyedReads.ts"
 import * as Reads from "../../../src/lane/Reads.ts"
 import * as Repository from "../../../src/records/Repository.ts"
@@ -28,7 +28,7 @@ const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
   Layer.provideMerge(TestDatabase.layerDemo)
 )
 
-const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: digestOf(key) })
+const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: keyDigest(key) })
 
 const search = "/api/v3/charges/search"
 

@@ -10,7 +10,7 @@ import {
   type TaskDatabase
 } from "../../../src/database/Database.ts"
 import { Failure } from "../../../src/database/SqlFailure.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
 import type { Fact } from "../../../src/deletions/Facts.ts"
 import type { Task } from "../../../src/deletions/OperatorTasks.ts"
@@ -30,7 +30,7 @@ const due = (state: State) => state === "scheduled" || state === "running"
 /** A task of a state, by its Idempotency-Key. */
 export const taskOf = (organization: string, key: string, state: State, now: number): Task => ({
   organization_id: organization,
-  id: taskIdOf(organization, key),
+  id: makeTaskId(organization, key),
   idempotency_key: key,
   state,
   received_at: iso(now - 10 * minute),

@@ -7,13 +7,13 @@ import * as Arbitraries from "../../support/arbitraries.ts"
 import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { scriptOf } from "../../../src/database/Migrations.ts"
+import { runFile } from "../../../src/database/Migrations.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
 
 const migrated = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  const table = scriptOf(new URL("./example/00005_vaccinations.sql", import.meta.url))
+  const table = runFile(new URL("./example/00005_vaccinations.sql", import.meta.url))
   yield* migrate(sql, { ...all, "00005_vaccinations": table })
 })
 

@@ -6,7 +6,7 @@ import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
 import * as OrganizationReads from "../../../src/database/OrganizationReads.ts"
 import * as Records from "../../../src/records/Repository.ts"
-import { load, rowsOf } from "../../../src/records/Rows.ts"
+import { load, toRows } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */
@@ -30,7 +30,7 @@ export const fill = Effect.fnUntraced(function* ({ records, resource }: Dataset)
   const { sql } = yield* TestDatabase
   yield* sql.unsafe(`truncate ${resource.table}`)
   yield* load(sql, resource, records)
-  return yield* rowsOf(resource, records)
+  return yield* toRows(resource, records)
 })
 
 /** Loads records; gives their rows and the stores over them. `skipping` skips in the index from the first record on. */

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { TestClock, TestConsole } from "effect/testing"
-import { deliveryOf } from "../../../src/deletions/Delivery.ts"
+import { makeDelivery } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
@@ -30,7 +30,7 @@ export const delivery = (
   key: string,
   deletions: InvoiceDeletions = { invoices: [{ invoice_id: "invoice_1" }] },
   owner = organization
-) => deliveryOf({ "idempotency-key": key, "x-organization-id": owner }, deletions)
+) => makeDelivery({ "idempotency-key": key, "x-organization-id": owner }, deletions)
 
 /** Schedules what must be new. */
 export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof delivery>) {

@@ -1,6 +1,6 @@
 /** One task of each state, made as the intake and a worker make them. */
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { deliveryOf } from "../../../src/deletions/Delivery.ts"
+import { makeDelivery } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
@@ -11,7 +11,7 @@ export const reason = "The clinic's ledger is locked"
 
 /** A delivery of one invoice and one line, with a key. */
 export const deliveryWith = (organization: string, key: string) =>
-  deliveryOf(
+  makeDelivery(
     { "idempotency-key": key, "x-organization-id": organization },
     { invoices: [{ invoice_id: `invoice_${key}` }], invoice_lines: [{ invoice_line_id: `line_${key}` }] }
   )

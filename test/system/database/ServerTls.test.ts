@@ -8,7 +8,7 @@ import { chmodSync, chownSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { messageOf } from "../../../src/database/SqlFailure.ts"
+import { sqlMessage } from "../../../src/database/SqlFailure.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import { clientOf } from "../../support/TestDatabase.ts"
 
@@ -82,7 +82,7 @@ it.live.skipIf(spawnSync("openssl", ["version"]).status !== 0)(
             from pg_stat_ssl where pid = pg_backend_pid()`
         ).pipe(
           Effect.map(([row]) => row?.is ?? ""),
-          Effect.catchTag("SqlError", (error) => Effect.succeed(messageOf(error))),
+          Effect.catchTag("SqlError", (error) => Effect.succeed(sqlMessage(error))),
           Effect.scoped
         )
         assert.match(found, expected, rest)

@@ -4,7 +4,7 @@ import { DateTime, Effect, Record, Struct } from "effect"
 import * as Contract from "../../../src/app/exports/index.ts"
 import * as ServerEntry from "../../../src/app/exports/server.ts"
 import * as TestingEntry from "../../../src/app/exports/testing.ts"
-import { rowsOf } from "../../../src/records/Rows.ts"
+import { toRows } from "../../../src/records/Rows.ts"
 
 const { paymentIntents, resources } = Contract
 
@@ -15,7 +15,7 @@ it.effect("practice-data exports every resource and its schema, and builds a val
     for (const resource of all) {
       assert.isTrue(exported.has(resource), resource.name)
       assert.isTrue(exported.has(resource.record), resource.name)
-      const [row] = yield* rowsOf(resource, [TestingEntry.build(resource)])
+      const [row] = yield* toRows(resource, [TestingEntry.build(resource)])
       assert.strictEqual(row?.organization, "org_oakridge", resource.name)
     }
   })
@@ -38,12 +38,12 @@ it("the modules of the entries export what other packages may import, and nothin
   const modules = { ApiKeys, App, Databases, DemoData, Migrations, Retention, Server, Settings, Worker }
   const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
   assert.deepStrictEqual(exported, {
-    ApiKeys: "ApiKey checksumOf create generate list revoke",
+    ApiKeys: "ApiKey create generate keyChecksum list revoke",
     App: "dataApi databases intake intakeServices layer run serve services",
-    Databases: "afterMigration layer namesOf poolsOf",
+    Databases: "afterMigration databaseNames layer poolOptions",
     DemoData: "accounts demoKeys organizations recordsOf",
     Migrations:
-      "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated script scriptOf untilMigrated",
+      "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated runFile script untilMigrated",
     Retention: "empty layer",
     Server:
       "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",

@@ -89,7 +89,7 @@ it.prop("a cursor has at most as many ranges as one walk can have", { lists }, (
   const decoded = [walks, fitting].map((of) => Cursor.decode(Cursor.encode({ ...cursor, walks: of }, owner))?.walks)
   assert.deepStrictEqual(decoded, [fitting.length === walks.length ? walks : undefined, fitting])
   assert.deepStrictEqual(fitting[0], walks[0])
-  assert.isAtMost(fitting.flatMap(Walk.rangesOf).length, 2 * Walk.maximumRunning + 3 * lengths.length)
+  assert.isAtMost(fitting.flatMap(Walk.toRanges).length, 2 * Walk.maximumRunning + 3 * lengths.length)
 })
 
 const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Visible => ({ next, running })

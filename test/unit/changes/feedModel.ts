@@ -5,7 +5,7 @@ import type { FeedSnapshot } from "../../../src/changes/Cursor.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText } from "../../../src/database/Columns.ts"
 import { branchTable, type ChangeRow, removalMark, rowPlace } from "../../../src/changes/FeedPage.ts"
-import { byPlace, isAfter, rangesOf, type Walk } from "../../../src/changes/Walk.ts"
+import { byPlace, isAfter, toRanges, type Walk } from "../../../src/changes/Walk.ts"
 
 const resources = [invoices, invoiceLines]
 /** The resources of the model. */
@@ -188,7 +188,7 @@ export const feedOf = (model: Model) => {
     // As the clock of the changes does meanwhile.
     if (!snapshot.isMarked) model.primary = mark(server)
     const rows = walks.flatMap((walk) =>
-      rangesOf(walk).flatMap((range) =>
+      toRanges(walk).flatMap((range) =>
         changesOf(server).filter((row) => {
           const { position, branch } = rowPlace(row)
           const isRead = (nameOf.get(branchTable(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)

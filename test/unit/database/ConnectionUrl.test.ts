@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Option, Redacted, Result } from "effect"
 import { connectionOptions, format } from "../../../src/database/ConnectionUrl.ts"
 import { inOrder, sessionSettings } from "../../../src/database/Database.ts"
-import { poolsOf } from "../../../src/database/Databases.ts"
+import { poolOptions } from "../../../src/database/Databases.ts"
 
 const read = (text: string) => {
   const { connectTimeout, password, ssl, ...url } = Result.getOrThrow(connectionOptions(text))
@@ -69,7 +69,7 @@ describe("the URL of a Postgres", () => {
 const url = Redacted.make("postgres://localhost")
 const none = Option.none()
 const settings = { databaseUrl: Option.some(url), readDatabaseUrl: none, credentialsDatabaseUrl: none, dataDir: "" }
-const pools = poolsOf({ ...settings, migrate: none, poolSize: 9, roles: [] }, url)
+const pools = poolOptions({ ...settings, migrate: none, poolSize: 9, roles: [] }, url)
 
 const atMostFiveSeconds = { statement_timeout: "5000", idle_in_transaction_session_timeout: "5000" }
 

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer } from "effect"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown } from "../../../src/api/Errors.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
 import { expectAnswer, InProcess, layerDemo, organization, other, send, taskPaths } from "../../support/inProcess.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
@@ -11,7 +11,7 @@ const at = (time: string) => DateTime.makeUnsafe(`2026-01-31T${time}Z`)
 
 const completed: OwnedTask = {
   organization_id: organization,
-  task_id: taskIdOf(organization, "delivery-1"),
+  task_id: makeTaskId(organization, "delivery-1"),
   idempotency_key: "delivery-1",
   state: "completed",
   received_at: at("09:30:00"),
@@ -31,7 +31,7 @@ const completed: OwnedTask = {
 
 const scheduled: OwnedTask = {
   ...completed,
-  task_id: taskIdOf(organization, "delivery-2"),
+  task_id: makeTaskId(organization, "delivery-2"),
   idempotency_key: "delivery-2",
   state: "scheduled",
   scheduled_for: at("10:00:00"),
@@ -45,7 +45,7 @@ const scheduled: OwnedTask = {
 const theirs: OwnedTask = {
   ...scheduled,
   organization_id: other.organization,
-  task_id: taskIdOf(other.organization, "delivery-3"),
+  task_id: makeTaskId(other.organization, "delivery-3"),
   idempotency_key: "delivery-3"
 }
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Predicate, Result, Schema } from "effect"
 import { version } from "uuid"
-import { deliveryOf, taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeDelivery, makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { decode } from "../../../src/intake/Handlers.ts"
 import { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { faults, maximumFaults, tooLong, validationErrors } from "../../../src/api/Faults.ts"
@@ -30,7 +30,7 @@ const itemByItem = (text: string) => Effect.result(Effect.mapError(decode(JSON.p
 
 const owner = { "idempotency-key": "k", "x-organization-id": "o" }
 
-const hexOf = (deletions: InvoiceDeletions) => Buffer.from(deliveryOf(owner, deletions).fingerprint).toString("hex")
+const hexOf = (deletions: InvoiceDeletions) => Buffer.from(makeDelivery(owner, deletions).fingerprint).toString("hex")
 
 const a = { invoice_id: "a", clinic_id: "clinic", client_id: "client" }
 const b = { invoice_id: "b" }
@@ -95,11 +95,11 @@ describe("a delivery", () => {
   )
 
   it("has a task id of its organization and key", () => {
-    assert.strictEqual(taskIdOf("org_a", "delivery-1"), taskIdOf("org_a", "delivery-1"))
-    assert.notStrictEqual(taskIdOf("a", "bc"), taskIdOf("ab", "c"))
-    assert.strictEqual(version(taskIdOf("org_a", "delivery-1")), 5)
+    assert.strictEqual(makeTaskId("org_a", "delivery-1"), makeTaskId("org_a", "delivery-1"))
+    assert.notStrictEqual(makeTaskId("a", "bc"), makeTaskId("ab", "c"))
+    assert.strictEqual(version(makeTaskId("org_a", "delivery-1")), 5)
     // Stored tasks have ids.
-    assert.strictEqual(taskIdOf("org_oakridge", "demo-delivery-1"), "81b8ad4e-04b1-5faa-8a32-d5097856a418")
+    assert.strictEqual(makeTaskId("org_oakridge", "demo-delivery-1"), "81b8ad4e-04b1-5faa-8a32-d5097856a418")
   })
 
   it.each(same)("has the same fingerprint with %s", (_, one, other) => assert.strictEqual(hexOf(one), hexOf(other)))

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { deletions, deliver, layerIntake, layerMemory, newKey, path } from "../../support/deletions/intake.ts"
 import { start } from "../../support/deletions/support.ts"
@@ -11,7 +11,7 @@ import type { Sent } from "../../support/inProcess.ts"
 
 /** The receipt of a delivery of an invoice at the start, its fields in the contract's order. */
 const receipt = (status: string, key: string, receivedAt: string | null) =>
-  `{"status":"${status}","task_id":"${taskIdOf("org_a", key)}","scheduled_for":"2026-01-31T09:31:00.000Z",` +
+  `{"status":"${status}","task_id":"${makeTaskId("org_a", key)}","scheduled_for":"2026-01-31T09:31:00.000Z",` +
   `"idempotency_key":"${key}","invoices_count":1,"invoice_lines_count":0,"received_at":${JSON.stringify(receivedAt)}}`
 
 const invoice = { invoice_id: "i1" }

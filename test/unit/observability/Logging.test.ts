@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
@@ -243,7 +243,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
           status,
           organization,
           idempotency_key,
-          task_id: taskIdOf(organization, idempotency_key),
+          task_id: makeTaskId(organization, idempotency_key),
           ...more
         })
       })
@@ -266,7 +266,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
 const hostile = ['a"b\\c', 'a\r\n{"level":"FATAL"}', "a\u001b[31mb", "a\u2028b\u202eb", "a b=c", "\ud800", ""]
 
 test.each(hostile)("a text that wants to be more than a value is one in json and in logfmt: %j", (text) => {
-  const fields = { ...Logging.headOf(0, "Info", "m"), user_agent: text }
+  const fields = { ...Logging.lineHead(0, "Info", "m"), user_agent: text }
   const line = Logging.formats.json(fields)
   // oxlint-disable-next-line no-control-regex -- what may not be in it
   assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)

@@ -6,7 +6,7 @@ import { Array, Effect } from "effect"
 import { paymentIntents } from "../../../../src/api/records/Payments.ts"
 import { petBenefits, pets } from "../../../../src/api/records/Pets.ts"
 import { toText } from "../../../../src/database/Columns.ts"
-import { rowsOf } from "../../../../src/records/Rows.ts"
+import { toRows } from "../../../../src/records/Rows.ts"
 import * as Arbitraries from "../../../support/arbitraries.ts"
 import { cli } from "../../../support/cli.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
@@ -60,7 +60,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
           Effect.gen(function* () {
             const { sql } = yield* TestDatabase
             const one = records.filter(({ organization_id }) => organization_id === records[0]?.organization_id)
-            const expected = (yield* rowsOf(resource, one)).map(({ record }) => toText(record)).toSorted()
+            const expected = (yield* toRows(resource, one)).map(({ record }) => toText(record)).toSorted()
             const file = yield* fileOf(`${resource.table}.ndjson`, ...expected)
             const owner = yield* organization
             const command = [file, "--organization", owner, "--keep-times"]
