@@ -32,9 +32,6 @@ export const visiblePrefix = (key: string): string | undefined => {
   return key.startsWith(demoPrefix) ? demoPrefix : undefined
 }
 
-/** The form of this service's keys. Any other is likely unknown. */
-export const isOurs = /^pda_/
-
 /**
  * The statement that finds the row of a valid key by its hash, `$1`. Its `key` is the organization, behind `!` if this is
  * the key's first use today, otherwise behind `=`.

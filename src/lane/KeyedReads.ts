@@ -23,6 +23,9 @@ export class PresentedKey extends Context.Service<
 
 export type KeyError = Unauthorized | CredentialStoreDown
 
+/** Finds the organization of an API key, by the key and its digest. */
+export type LookUp = (key: string, digest: string) => Effect.Effect<string, KeyError>
+
 /** Longer pages delay the answers behind them, and the look-up of a key is little beside theirs. */
 const longestPage = 250
 
@@ -63,7 +66,7 @@ const makeTexts = () => {
   }
 }
 
-/** Reads for the key of the request from a database of the records. */
+/** Reads for the key of the request, and look-ups of keys, from a database of the records. */
 export const make = Effect.fnUntraced(function* (sql: Database) {
   const keys = yield* CredentialDatabase
   const resolver = yield* OrgResolver
@@ -92,13 +95,25 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     )
   }
 
+  /** Asks in the background where keys are: until that is known, they are looked up first. */
+  const locate = Effect.suspend(() =>
+    sql.distribution.isDistributed() === undefined ? Effect.forkDetach(sql.distribution.refresh) : Effect.void
+  )
+
+  /** The organization of a key, from a statement of its own. */
+  const resolve: LookUp = (key, digest) => {
+    const resolved = Effect.suspend(() => resolver.resolve(Redacted.make(key)))
+    if (!isBeside()) return Effect.andThen(locate, resolved)
+    return Effect.flatMap(short<KeyRow>(keyStatement, [digestBytes(digest)]), (found) =>
+      found === undefined ? resolved : resolveRow(keys, digest, found[0])
+    )
+  }
+
   const readAfterKey = Effect.fnUntraced(function* <Row extends object>(
     query: OrganizationReads.Query<Row>,
     key: string
   ) {
-    // In the background: until it is known, keys are looked up first.
-    if (sql.distribution.isDistributed() === undefined) yield* Effect.forkDetach(sql.distribution.refresh)
-    const id = yield* resolver.resolve(Redacted.make(key))
+    const id = yield* Effect.andThen(locate, resolver.resolve(Redacted.make(key)))
     yield* note({ organization: id })
     return yield* Effect.provideService(plain(query), CurrentOrganization, { id })
   })
@@ -110,5 +125,5 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     Effect.flatMap(PresentedKey, ({ digest, key }) =>
       query.limit <= longestPage && isBeside() ? readByKey(query, digest) : readAfterKey(query, key)
     )
-  return read
+  return { read, resolve }
 })

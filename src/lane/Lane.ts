@@ -10,7 +10,7 @@ import * as Exchange from "../http/Exchange.ts"
 import { isJson, parse } from "../http/JsonBodyServer.ts"
 import { Front } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
-import { isOurs, visiblePrefix } from "../keys/OrgResolver.ts"
+import { visiblePrefix } from "../keys/OrgResolver.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../observability/Time.ts"
@@ -33,8 +33,7 @@ const findKey = ({ headers, method }: IncomingMessage): string | undefined => {
     Number(length) > 0 &&
     headers["content-encoding"] === undefined &&
     headers["transfer-encoding"] === undefined
-  const key = isPlain ? bearer.exec(authorization)?.[1] : undefined
-  return key !== undefined && isOurs.test(key) ? key : undefined
+  return isPlain ? bearer.exec(authorization)?.[1] : undefined
 }
 
 /** Takes the whole body of a request and calls `answer`. Where that is undefined, puts the body back. */

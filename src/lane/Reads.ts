@@ -1,5 +1,5 @@
 /** The reads of records that the lane answers, and how it authorizes them. */
-import { Effect, identity, Option, Redacted, Schema } from "effect"
+import { Effect, identity, Option, Schema } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { CurrentOrganization } from "../api/Authorization.ts"
@@ -10,7 +10,7 @@ import { databaseFeed } from "../changes/FeedStores.ts"
 import { LongPolls } from "../changes/LongPolls.ts"
 import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
 import { refused, RequestLimit } from "../keys/AuthorizationServer.ts"
-import { keyDigest, OrgResolver } from "../keys/OrgResolver.ts"
+import { keyDigest } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { answering } from "../records/Handlers.ts"
 import * as Repository from "../records/Repository.ts"
@@ -28,19 +28,18 @@ const mostKnown = 10_000
  * Authorizes requests whose keys are looked up by their first read, where that can be. A key is looked up before where its
  * request has to be counted, and the organization is not known from one before.
  */
-const authorization = Effect.gen(function* () {
+const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
   const limit = yield* RequestLimit
-  const resolver = yield* OrgResolver
   const known = new Map<string, string>()
 
-  const resolve = Effect.fnUntraced(function* (key: string) {
-    const organization = yield* resolver.resolve(Redacted.make(key))
+  const resolve = Effect.fnUntraced(function* (key: string, digest: string) {
+    const organization = yield* lookUp(key, digest)
     yield* note({ organization })
     return organization
   })
 
   const remember = Effect.fnUntraced(function* (key: string, digest: string) {
-    const id = yield* resolve(key)
+    const id = yield* resolve(key, digest)
     if (known.size >= mostKnown) known.clear()
     known.set(digest, id)
     return id
@@ -52,9 +51,9 @@ const authorization = Effect.gen(function* () {
     return id === undefined ? Effect.flatMap(remember(key, digest), limit) : limit(id)
   }
 
-  const checked = Effect.fnUntraced(function* (key: string, organization: string) {
+  const checked = Effect.fnUntraced(function* (key: string, digest: string, organization: string) {
     const check = CurrentOrganization.check({ organization })
-    yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key) })
+    yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key, digest) })
   })
 
   /** The response to an error. An invalid key gets no other than its own, also where a request fails before its look-up. */
@@ -62,7 +61,7 @@ const authorization = Effect.gen(function* () {
     const isLookedUp = ["Unauthorized", "CredentialStoreDown", "RecordNotFound"].includes(failed._tag)
     const error = isLookedUp
       ? failed
-      : yield* Effect.match(resolve(key), { onFailure: identity, onSuccess: () => failed })
+      : yield* Effect.match(resolve(key, digest), { onFailure: identity, onSuccess: () => failed })
     if (error._tag !== "Unauthorized") return errorResponse(error)
     known.delete(digest)
     return yield* refused
@@ -77,7 +76,7 @@ const authorization = Effect.gen(function* () {
     const digest = keyDigest(key)
     const read = Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
     const isChecked = organization !== undefined && organization !== null
-    const authorized = isChecked ? Effect.andThen(checked(key, organization), read) : read
+    const authorized = isChecked ? Effect.andThen(checked(key, digest, organization), read) : read
     return Effect.catch(Effect.andThen(counted(key, digest), authorized), (error) => respondTo(error, key, digest))
   }
 })
@@ -103,10 +102,10 @@ interface Fields {
 
 /** The reads by their paths: those whose payload is valid, and that do not wait for changes. */
 export const make = Effect.gen(function* () {
-  const authorize = yield* authorization
   const [records, primary] = [yield* RecordDatabase, yield* ChangeDatabase]
-  const reader = yield* KeyedReads.make(records)
-  const changesReader = primary === records ? reader : yield* KeyedReads.make(primary)
+  const { read: reader, resolve } = yield* KeyedReads.make(records)
+  const changesReader = primary === records ? reader : (yield* KeyedReads.make(primary)).read
+  const authorize = yield* authorization(resolve)
 
   /** @param answer needs nothing of a request but its payload and its key */
   const read = <P extends Fields, E extends DetailError>(

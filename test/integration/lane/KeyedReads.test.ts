@@ -39,7 +39,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
   it.effect.each(searchable)("of $name has the bytes of a read of the organization", (resource: Resource) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const keyed = Repository.make(yield* make(sql), resource)
+      const keyed = Repository.make((yield* make(sql)).read, resource)
       const plain = Repository.make(OrganizationReads.make(sql), resource)
       for (const { key, slug } of organizations) {
         const known = Effect.provideService(CurrentOrganization, { id: `org_${slug}` })
@@ -66,7 +66,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const polls = yield* LongPolls
-      const keyed = databaseFeed(sql, yield* make(sql), searchable, polls)
+      const keyed = databaseFeed(sql, (yield* make(sql)).read, searchable, polls)
       const plain = yield* feedOf(sql)
       const [{ key, slug }] = organizations
       const known = Effect.provideService(CurrentOrganization, { id: `org_${slug}` })
@@ -113,7 +113,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
         asked.push(request.key)
         return sql.run(request, statements)
       }
-      const read = yield* make(Object.assign(sql.bind(undefined), sql, { distribution, run }))
+      const { read } = yield* make(Object.assign(sql.bind(undefined), sql, { distribution, run }))
       const [{ key, slug }] = organizations
       yield* withKey(key)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
       assert.deepStrictEqual(asked, [`organization org_${slug}`])
