@@ -8,7 +8,11 @@ import { clientOf, isDistributed, TestDatabase } from "../TestDatabase.ts"
 
 /** Connections of others, whose transactions stay open for as long as a test needs. */
 export const elsewhere = Effect.flatMap(TestDatabase, ({ url }) =>
-  clientOf(url, { maxConnections: 3, settings: { idle_in_transaction_session_timeout: "0" } })
+  clientOf(url, {
+    maxConnections: 3,
+    connectTimeout: "10 seconds",
+    settings: { idle_in_transaction_session_timeout: "0" }
+  })
 )
 
 /** What another session does in a transaction that stays open until it is told how to end. */
@@ -18,7 +22,9 @@ export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.
   const fiber = yield* sql
     .withTransaction(Effect.andThen(work, Effect.andThen(Deferred.succeed(began, undefined), Deferred.await(end))))
     .pipe(Effect.exit, Effect.forkScoped)
-  yield* Deferred.await(began)
+  // Work that fails would be waited for until the test is out of time.
+  const ended = Effect.flatMap(Fiber.join(fiber), (exit) => Effect.die(new Error(`It ended at once: ${String(exit)}`)))
+  yield* Effect.raceFirst(Deferred.await(began), ended)
   return {
     commit: Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(fiber)),
     rollback: Effect.andThen(Deferred.fail(end, "rolled back"), Fiber.join(fiber))
