@@ -323,7 +323,7 @@ suite("facts", atLength, {
     const sql = yield* Loaders.begin()
     yield* addFacts(6000, { verdict: "'deleted'", item: "1" })
     const dump = yield* elsewhere
-    const open = yield* openTransaction(dump, dump`select pg_current_xact_id()`)
+    const open = yield* openTransaction(dump, dump`select pg_current_xact_id()::text`)
     yield* sql`alter table invoices disable trigger all`
     yield* sql`insert into invoices (organization_id, id, record, change_position)
       select 'org_a', 'i' || n, '{}', 0 from generate_series(1, 6000) n`
