@@ -1,7 +1,7 @@
 /**
  * The demo data: two organizations with records of each resource, and the objects of an account at the processor, the same
- * on every machine. Fields that are not given
- * follow from the examples of their schema: ids and times count on, other values are the examples.
+ * on every machine. Fields that are not given follow from the examples of their schema: ids and times count on, other values
+ * are the examples.
  */
 import { Array, DateTime } from "effect"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../../api/records/Charges.ts"

@@ -1,6 +1,6 @@
 /** Reads whose statement looks the key up: the records that others read, and nothing for another key. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Layer } from "effect"
+import { Array, Deferred, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { searchable } from "../../../src/api/records/index.ts"
@@ -117,6 +117,21 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
       const [{ key, slug }] = organizations
       yield* withKey(key)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
       assert.deepStrictEqual(asked, [`organization org_${slug}`])
+    })
+  )
+
+  it.effect("of an invalid key asks where keys are, so that the next one is looked up beside the records", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const asked = yield* Deferred.make<void>()
+      const distribution = {
+        ...Distribution.single,
+        isDistributed: (): boolean | undefined => undefined,
+        refresh: Effect.asVoid(Deferred.succeed(asked, undefined))
+      }
+      const { resolve } = yield* make(Object.assign(sql.bind(undefined), sql, { distribution }))
+      assert.strictEqual((yield* Effect.flip(resolve("nobody", keyDigest("nobody"))))._tag, "Unauthorized")
+      assert.isTrue(yield* Deferred.isDone(asked))
     })
   )
 })
