@@ -21,8 +21,8 @@ import * as Store from "./Store.ts"
  */
 export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
-  /** Connections that send statements without waiting for the answers to those before; the embedded database has none. */
-  readonly pipelined?: Pipelined
+  /** A connection that sends statements without waiting for the answers to those before; the embedded database has none. */
+  readonly pipelined?: Pipelined | undefined
   /** The embedded database has none. */
   readonly url?: Redacted.Redacted
   /** True if its sessions lack the settings that they ask for. */
@@ -30,8 +30,6 @@ export interface Database extends PgClient.PgClient, Store.Store {
 }
 
 export interface Pipelined {
-  /** The most that may be open. */
-  readonly connections: number
   readonly open: (onClose: () => void) => Effect.Effect<Pick<PgConnection.PgConnection, "query">, SqlError, Scope.Scope>
   /** The attributes of the span of a statement. */
   readonly attributes: Readonly<Record<string, unknown>>
@@ -71,8 +69,8 @@ export interface PoolOptions {
   readonly pool?: Pool
   readonly applicationName: string
   readonly maxConnections: number
-  /** The number of these that send statements without waiting for the answers to those before; by default none. */
-  readonly pipelinedConnections?: number
+  /** True if one of these sends statements without waiting for the answers to those before. */
+  readonly isPipelined?: boolean
   /** The time that a connection may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input | undefined
   /** The time that the server spends on a statement before it cancels it. */
@@ -191,8 +189,8 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
     types: Columns.types,
     spanAttributes: { "db.client.connection.pool.name": name }
   } as const
-  const pipelined = Math.min(options.pipelinedConnections ?? 0, options.maxConnections - 1)
-  const connections = options.maxConnections - pipelined
+  const isPipelined = options.isPipelined === true && options.maxConnections > 1
+  const connections = options.maxConnections - Number(isPipelined)
   const client = yield* Time.steadily(PgClient.make({ ...config, maxConnections: connections }))
   // A multiplexed connection cancels no statement that is interrupted: where a server hangs, that takes 5 seconds.
   const open = (onClose: () => void) =>
@@ -220,7 +218,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   return Object.assign(yield* guarded(client, store), {
     url: options.url,
     isPooled,
-    pipelined: { connections: pipelined, attributes, open }
+    pipelined: isPipelined ? { attributes, open } : undefined
   })
 })
 

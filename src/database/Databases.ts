@@ -18,7 +18,7 @@ export interface DatabaseSettings {
   readonly dataDir: string
   readonly migrate: Option.Option<boolean>
   readonly poolSize: number
-  /** True if some connections for reads are the lane's. */
+  /** True if one connection for reads is the lane's. */
   readonly lane?: boolean
   /** The roles of the process. Only the data API needs the keys. */
   readonly roles: ReadonlyArray<string>
@@ -61,8 +61,7 @@ export const poolOptions = (settings: DatabaseSettings, url: Redacted.Redacted, 
     ...given
   })
   const reads = {
-    // Enough to keep the process busy. The others are for statements that take longer.
-    pipelinedConnections: settings.lane === true ? Math.floor(settings.poolSize / 3) : 0,
+    isPipelined: settings.lane === true,
     settings: { ...Database.inOrder, ...Database.lockTimeout }
   }
   return {

@@ -1,25 +1,25 @@
 /**
- * Connections that short reads share: each is sent without waiting for the answers to those before it, and those of one
+ * The connection that short reads share: each is sent without waiting for the answers to those before it, and those of one
  * turn of the event loop in one write. A single record costs a fifth less CPU time than over a connection of a pool.
  *
  * Answers come in the order of the statements, so a slow one delays those behind it. The caller retries slow or failed
  * statements elsewhere; after a slow one, nothing is sent this way for a while.
  */
 import type { PgConnection } from "@effect/sql-pg"
-import { Clock, Context, Effect, Exit, Latch, MutableRef, References } from "effect"
+import { Clock, Context, Effect, Exit, Latch, References } from "effect"
 import { spanName } from "effect/sql/Statement"
 import type { Database, Pipelined } from "../database/Database.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Time from "../observability/Time.ts"
 
 /**
- * The most unanswered statements of a connection. The database answers pages faster than this process sends them on, so
+ * The most unanswered statements. The database answers pages faster than this process sends them on, so
  * one of its processes is enough for so many, and another would take the core that this one needs: with 8, pages of 100
  * for 16 clients are a fifteenth fewer, measured on two cores.
  */
 const depth = 16
 
-/** Statements that a connection takes before all are answered: until then, the client keeps the rows of each. */
+/** Statements that the connection takes before all are answered: until then, the client keeps the rows of each. */
 const batch = 64
 
 /** The time to wait for an answer, in milliseconds. */
@@ -33,8 +33,8 @@ const longestIdle = "30 seconds"
 
 type Connection = Pick<PgConnection.PgConnection, "query">
 
-/** A connection that opens when it is wanted, and again after it was closed. */
-interface Place {
+/** The shared connection, which opens when it is wanted, and again after it was closed. */
+interface Shared {
   readonly wanted: Latch.Latch
   connection: Connection | undefined
   unanswered: number
@@ -42,31 +42,25 @@ interface Place {
   taken: number
   /** All statements. */
   used: number
+  /** When it is sent statements again, in milliseconds of the monotonic clock. */
+  restsUntil: number
 }
 
-const makePlace = (): Place => ({
-  wanted: Latch.makeUnsafe(),
-  connection: undefined,
-  unanswered: 0,
-  taken: 0,
-  used: 0
-})
-
-/** Opens the connection of a place once it is wanted, until it is closed or idle. */
-const keep = (place: Place, { open }: Pipelined) =>
+/** Opens the connection once it is wanted, until it is closed or idle. */
+const keep = (shared: Shared, { open }: Pipelined) =>
   Effect.gen(function* () {
-    yield* place.wanted.await
+    yield* shared.wanted.await
     const closed = Latch.makeUnsafe()
-    place.connection = yield* open(() => closed.openUnsafe())
+    shared.connection = yield* open(() => closed.openUnsafe())
     const idle = Effect.gen(function* () {
-      for (let before = -1; before !== place.used; yield* Effect.sleep(longestIdle)) before = place.used
+      for (let before = -1; before !== shared.used; yield* Effect.sleep(longestIdle)) before = shared.used
     })
     yield* Effect.raceFirst(closed.await, idle)
   }).pipe(
     Effect.ensuring(
       Effect.sync(() => {
-        place.connection = undefined
-        place.wanted.closeUnsafe()
+        shared.connection = undefined
+        shared.wanted.closeUnsafe()
       })
     ),
     Effect.scoped,
@@ -85,24 +79,22 @@ export type Short = <A extends object>(
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<A> | undefined>
 
-/** Reads over the shared connections of a database; the embedded database has none. */
+/** Reads over the shared connection of a database; the embedded database has none. */
 export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" | "isDown" | "pipelined">) {
   const { pipelined } = sql
   const clock = yield* Clock.Clock
   const now = () => Time.monotonicMillis(clock)
-  const places = Array.from({ length: pipelined?.connections ?? 0 }, makePlace)
+  const wanted = Latch.makeUnsafe()
+  const shared: Shared = { wanted, connection: undefined, unanswered: 0, taken: 0, used: 0, restsUntil: -Infinity }
   const attributes = { ...pipelined?.attributes, "effect.sql.method": "execute" }
-  const restsUntil = MutableRef.make(-Infinity)
   const sending: Array<() => void> = []
-  if (pipelined !== undefined)
-    for (const place of places) yield* Effect.forkScoped(Effect.forever(keep(place, pipelined)))
+  if (pipelined !== undefined) yield* Effect.forkScoped(Effect.forever(keep(shared, pipelined)))
 
-  const find = () => {
-    if (sql.isDown() || now() < restsUntil.current) return undefined
-    const hasRoom = ({ taken, unanswered }: Place) => unanswered < depth && taken < batch
-    const found = places.find((place) => place.connection !== undefined && hasRoom(place))
-    if (found === undefined) places.find(({ connection }) => connection === undefined)?.wanted.openUnsafe()
-    return found
+  /** The connection, if it has room for a statement. */
+  const take = () => {
+    if (sql.isDown() || now() < shared.restsUntil) return undefined
+    wanted.openUnsafe()
+    return shared.unanswered < depth && shared.taken < batch ? shared.connection : undefined
   }
 
   /** Sends a statement at the end of this turn of the event loop. */
@@ -126,17 +118,16 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
   const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
     Effect.contextWith((context: Context.Context<never>) =>
       Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
-        // Nothing may come between taking a place and sending the statement: a place without an answer is lost.
-        const place = find()
-        if (place?.connection === undefined) return resume(Effect.undefined)
-        const { connection } = place
+        const connection = take()
+        if (connection === undefined) return resume(Effect.undefined)
         const statement = { started: now(), isOver: false }
-        place.unanswered += 1
-        place.taken += 1
-        place.used += 1
+        // Nothing may come between this and sending the statement: a place without an answer is lost.
+        shared.unanswered += 1
+        shared.taken += 1
+        shared.used += 1
         const answered = () => {
-          place.unanswered -= 1
-          if (place.unanswered === 0) place.taken = 0
+          shared.unanswered -= 1
+          if (shared.unanswered === 0) shared.taken = 0
         }
         const end = (rows: ReadonlyArray<A> | undefined) => {
           if (statement.isOver) return
@@ -152,7 +143,7 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
         }
         // oxlint-disable-next-line effecttsgo/global-timers-in-effect -- a fiber that sleeps costs 4 µs, and this 0.5 µs
         const deadline = setTimeout(() => {
-          restsUntil.current = now() + pause
+          shared.restsUntil = now() + pause
           end(undefined)
         }, longestWait)
         send(() => {

@@ -21,16 +21,12 @@ type Response = HttpServerResponse.HttpServerResponse
 /** The response to a payload for the holder of an API key; undefined for one that is left to the router. */
 export type Read = (payload: unknown, key: string) => Effect.Effect<Response> | undefined
 
-/** The most valid keys that are remembered with their organizations. */
-const mostKnown = 10_000
-
 /**
- * Authorizes requests whose keys are looked up by their first read, where that can be. A key is looked up before where its
- * request has to be counted, and the organization is not known from one before.
+ * Authorizes requests, whose keys are looked up by their reads. One that is counted, or that names an organization, has its
+ * key looked up before.
  */
 const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
   const limit = yield* RequestLimit
-  const known = new Map<string, string>()
 
   const resolve = Effect.fnUntraced(function* (key: string, digest: string) {
     const organization = yield* lookUp(key, digest)
@@ -38,22 +34,10 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
     return organization
   })
 
-  const remember = Effect.fnUntraced(function* (key: string, digest: string) {
+  const check = Effect.fnUntraced(function* (key: string, digest: string, organization: string | null) {
     const id = yield* resolve(key, digest)
-    if (known.size >= mostKnown) known.clear()
-    known.set(digest, id)
-    return id
-  })
-
-  const counted = (key: string, digest: string) => {
-    if (limit === undefined) return Effect.void
-    const id = known.get(digest)
-    return id === undefined ? Effect.flatMap(remember(key, digest), limit) : limit(id)
-  }
-
-  const checked = Effect.fnUntraced(function* (key: string, digest: string, organization: string) {
-    const check = CurrentOrganization.check({ organization })
-    yield* Effect.provideService(check, CurrentOrganization, { id: yield* resolve(key, digest) })
+    if (limit !== undefined) yield* limit(id)
+    yield* Effect.provideService(CurrentOrganization.check({ organization }), CurrentOrganization, { id })
   })
 
   /** The response to an error. An invalid key gets no other than its own, also where a request fails before its look-up. */
@@ -62,22 +46,20 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
     const error = isLookedUp
       ? failed
       : yield* Effect.match(resolve(key, digest), { onFailure: identity, onSuccess: () => failed })
-    if (error._tag !== "Unauthorized") return errorResponse(error)
-    known.delete(digest)
-    return yield* refused
+    return error._tag === "Unauthorized" ? yield* refused : errorResponse(error)
   })
 
   // No generator, as in KeyedReads.
   return <E extends DetailError>(
     key: string,
-    organization: string | null | undefined,
+    organization: string | null,
     answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): Effect.Effect<Response> => {
     const digest = keyDigest(key)
     const read = Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
-    const isChecked = organization !== undefined && organization !== null
-    const authorized = isChecked ? Effect.andThen(checked(key, digest, organization), read) : read
-    return Effect.catch(Effect.andThen(counted(key, digest), authorized), (error) => respondTo(error, key, digest))
+    const isFree = limit === undefined && organization === null
+    const authorized = isFree ? read : Effect.andThen(check(key, digest, organization), read)
+    return Effect.catch(authorized, (error) => respondTo(error, key, digest))
   }
 })
 
@@ -120,7 +102,7 @@ export const make = Effect.gen(function* () {
         if (payload === undefined || (payload.wait ?? 0) !== 0) return undefined
         return authorize(
           key,
-          payload.organization,
+          payload.organization ?? null,
           Effect.suspend(() => answer(payload))
         )
       }

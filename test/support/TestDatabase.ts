@@ -71,7 +71,7 @@ const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Ef
   const url = yield* create(templateOf)
   // They are of a database, and not of its template.
   if (isDistributed()) yield* Effect.scoped(Effect.flatMap(clientOf(url), configure))
-  const sql = yield* clientOf(url, { ...options, maxConnections: 5, pipelinedConnections: 1 })
+  const sql = yield* clientOf(url, { ...options, maxConnections: 5, isPipelined: true })
   // As it is soon after a start.
   yield* sql.distribution.refresh
   return { url, sql }

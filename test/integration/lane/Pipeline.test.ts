@@ -24,7 +24,7 @@ const opened = Effect.fnUntraced(function* (short: Short) {
 })
 
 const open = Effect.flatMap(TestDatabase, ({ url }) =>
-  Effect.flatMap(clientOf(url, { maxConnections: 3, pipelinedConnections: 1 }), make)
+  Effect.flatMap(clientOf(url, { maxConnections: 3, isPipelined: true }), make)
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {

@@ -32,7 +32,7 @@ const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, 
   const short = yield* Pipeline.make({
     isDown: () => false,
     answered: () => {},
-    pipelined: { connections: 1, attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
+    pipelined: { attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
   })
   const read = short("select 1", [])
   yield* read
