@@ -13,8 +13,8 @@ export const documents = [
 ] as const
 
 /**
- * The fenced blocks of code of a document, by its path in the clone: each without the indentation of a list, with its
- * line, and with the path in its first line if it is a file of the clone.
+ * The fenced blocks of code of a document, by its path in the clone: each without the indentation of a list, and with
+ * its line.
  */
 export const snippetsOf = (path: string) => {
   const text = readFileSync(join(import.meta.dirname, "../..", path), "utf8")
@@ -22,7 +22,7 @@ export const snippetsOf = (path: string) => {
     ({ 1: indent = "", 2: language = "", 3: indented = "", index }) => {
       const code = indented.replaceAll(new RegExp(`^${indent}`, "gm"), "")
       const place = `${path}:${text.slice(0, index).split("\n").length}`
-      return { place, language, code, file: /^\/\/ (src\/\S+)\n/.exec(code)?.[1] }
+      return { place, language, code }
     }
   )
 }

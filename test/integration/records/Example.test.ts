@@ -1,4 +1,4 @@
-/** The examples of src/api/records/README.md: a resource, and the SQL of a field and a filter. `system/package` compiles the guide's own files. */
+/** The examples of src/api/records/README.md: a resource, and the SQL of a field and a filter. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
 import { all, migrate } from "../../../src/database/Migrations.ts"

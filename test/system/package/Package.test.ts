@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -42,8 +42,7 @@ const answers = (url: string) =>
   )
 
 const blocks = snippets()
-const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
-const files = blocks.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
+const programs = blocks.filter(({ language }) => ["js", "ts"].includes(language))
 
 /** Beginnings of commands that need what a reader has, or that `Runbook.test.ts` runs. */
 const elsewhere = [
@@ -185,23 +184,6 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
       const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
       assert.notInclude(stderr, "Warning")
-    })
-  )
-
-  it.effect("compiles the documents' files of the clone where they say they are", () =>
-    Effect.gen(function* () {
-      const clone = join((yield* Project).folder, "clone")
-      for (const name of ["src", "package.json", "tsconfig.json"]) {
-        cpSync(join(root, name), join(clone, name), { recursive: true })
-      }
-      symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
-      for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
-      const include = files.map(({ file }) => file)
-      const project = { extends: "./tsconfig.json", include, exclude: [] }
-      writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
-      yield* succeed(node24, [ourTsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
-      const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
-      yield* succeed(node24, loaded, { cwd: clone, env: {} })
     })
   )
 })
