@@ -156,7 +156,7 @@ const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators
   flags: { limit: Output.limit("entries"), json: Output.json }
 })(function* ({ json, limit }) {
   const fields = ["at", "actor", "source", "action", "result", "target", "organization_id"]
-  yield* Output.rows(json, yield* Commands.auditLog({}, limit), fields)
+  yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
 })
 
 export const audit = Command.make("audit").pipe(

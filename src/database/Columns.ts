@@ -57,19 +57,15 @@ const texts = decodeRows(Schema.Struct({ text: Schema.String }))
 export const decodeTexts = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.map(texts(statement), (rows) => rows.map(({ text }) => text))
 
-/**
- * Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. With
- * a limit, in the order of the index.
- */
+/** Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. */
 export const listCredentials =
   <I, S extends Constructor, A>(database: Context.Key<I, S>, table: string, schema: Schema.Decoder<A>, columns = "") =>
-  (organization: string | undefined, limit?: number) =>
+  (organization: string | undefined) =>
     Effect.flatMap(database, (sql) => {
-      const order = limit === undefined ? `${table}.created_at, id` : `organization_id, id limit ${limit}`
       const rows = sql`
         select organization_id, id, ${sql.literal(`${columns}${isoTime("created_at")}, ${isoTime("revoked_at")}`)}
         from ${sql.literal(table)}
         where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-        order by ${sql.literal(order)}`
+        order by ${sql.literal(table)}.created_at, id`
       return decodeRows(schema)(rows.unprepared)
     })

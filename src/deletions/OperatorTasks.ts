@@ -9,7 +9,6 @@ import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, decodeRows, decodeTexts, unionAll } from "../database/Columns.ts"
-import { makeTaskId } from "./Delivery.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -88,22 +87,6 @@ export const searched = Effect.gen(function* () {
     select organization_id as text from organizations o
     where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
     order by organization_id limit 1000`)
-})
-
-/** Finds tasks of an organization, or of registered ones, by their id or Idempotency-Key, each in the primary key. */
-export const find = Effect.fnUntraced(function* (text: string, organization: string | undefined, limit: number) {
-  const sql = yield* TaskDatabase
-  const owners = organization === undefined ? yield* searched : [organization]
-  const pairs = owners.flatMap((owner) => [
-    { owner, id: makeTaskId(owner, text) },
-    ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
-  ])
-  return yield* decodeRows(Task)(
-    sql`
-    select ${sql.literal(columns)} from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
-    join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id and ${ownedBy(sql, organization)}
-    ${sql.literal(`limit ${limit}`)}`.unprepared
-  )
 })
 
 /** The id of a task, and its organization where it is known, which finds it faster. */

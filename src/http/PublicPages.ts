@@ -77,7 +77,7 @@ export const landing = (served: Served, operationsUrl?: string) =>
             ["OpenAPI 3.0", `${path}/openapi-3.0.json`]
           )
         ),
-        operationsUrl !== undefined && card("Operations", "Requests, deletions, keys.", ["Open", operationsUrl]),
+        operationsUrl !== undefined && card("Operations", "Requests and deletions.", ["Open", operationsUrl]),
         card("Health", "For probes.", ["Health", "/api/v1/health"], ["Readiness", "/api/v1/health/ready"])
       )
       const page = (host: string) =>

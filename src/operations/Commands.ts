@@ -29,19 +29,10 @@ export const Entry = Schema.Struct({
 })
 export type Entry = typeof Entry.Type
 
-/** The entries about an organization, and about a key, a secret or a task of it; of all by default. */
-interface EntryFilter {
-  readonly organization?: string | undefined
-  readonly target?: string | undefined
-}
-
 const newestFirst = Order.mapInput(Order.flip(Order.String), ({ at, id }: Entry) => `${at} ${id}`)
 
 /** The latest entries in the databases of tasks and of API keys. */
-export const auditLog = Effect.fn("Commands.auditLog")(function* (
-  { organization, target }: EntryFilter,
-  limit: number
-) {
+export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
   const logs = yield* Effect.forEach(databases, (sql) =>
@@ -49,8 +40,6 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (
       sql`
         select organization_id, id, ${sql.literal(isoTime("a.at"))}, actor, source, action, target, result
         from audit_log a
-        where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-          and ${target === undefined ? sql`true` : sql`target = ${target}`}
         order by a.at desc, id desc limit ${sql.literal(String(limit))}`.unprepared
     )
   )

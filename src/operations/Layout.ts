@@ -2,9 +2,7 @@
 import { baseStyle, type Content, h, type Html } from "../http/Html.ts"
 import * as Format from "./Format.ts"
 
-export const unreadable = (message: string): Html => h("p", { class: "note problem" })(message)
-
-export const small = (...text: ReadonlyArray<Content>): Html => h("small")(text)
+export const unreadable = (message: string): Html => h("p", { class: "note" })(message)
 
 export const id = (text: string, href?: string): Html =>
   h(href === undefined ? "span" : "a", { class: "id", href })(text)
@@ -12,24 +10,12 @@ export const id = (text: string, href?: string): Html =>
 /** A text of at most three lines. */
 export const clamped = (text: string | null): Html => h("span", { class: "text" })(text ?? undefined)
 
-export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
-  h("section", { "aria-labelledby": key })(h("h2", { id: key })(title), content)
-
-type Cell<Row> = (row: Row) => Content
-
 /** Columns by their titles. The first one names its row. */
-export type Columns<Row> = Readonly<Record<string, Cell<Row>>>
+type Columns<Row> = Readonly<Record<string, (row: Row) => Content>>
 
-interface Table<Row> {
-  /** Read by screen readers. */
-  readonly caption: string
-  readonly rows: ReadonlyArray<Row>
-  readonly columns: Columns<Row>
-}
-
-/** A table that scrolls by itself on a narrow screen. */
-export const table = <Row>({ caption, columns, rows }: Table<Row>): Html => {
-  if (rows.length === 0) return h("p", { class: "empty" })("None.")
+/** A table that scrolls by itself on a narrow screen. Screen readers read its caption. */
+export const table = <Row>(caption: string, rows: ReadonlyArray<Row>, columns: Columns<Row>): Html => {
+  if (rows.length === 0) return h("p")("None.")
   const heads = Object.keys(columns).map((title) => h("th", { scope: "col" })(title))
   const lines = rows.map((row) => {
     const cells = Object.values(columns).map((cell, index) =>
@@ -41,15 +27,6 @@ export const table = <Row>({ caption, columns, rows }: Table<Row>): Html => {
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption })(content)
 }
 
-/** Names and values. Values that are `undefined` or `false` are left out. */
-export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
-  h("dl")(
-    Object.entries(entries).map(
-      ([name, value]) =>
-        value !== undefined && value !== false && h("div", { class: "pair" })(h("dt")(name), h("dd")(value))
-    )
-  )
-
 export type Severity = "fine" | "warning" | "problem"
 
 /** The severity of a value that should be low. */
@@ -60,28 +37,6 @@ export const tile = (name: string, value: Content, about: Content, severity: Sev
   h("div", { class: `tile ${severity}` })(h("dt")(name), h("dd")(value), h("dd", { class: "about" })(about))
 
 export const badge = (kind: Severity | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
-
-/** The label of a filter, and its values if there are few. */
-export type Filter = readonly [label: string, ...values: ReadonlyArray<string>]
-
-const filterField = (name: string, [label, ...values]: Filter, current: string | undefined) => {
-  const options = ["", ...values].map((value) => h("option", { value, selected: value === current })(value || "any"))
-  const text = { value: current, maxlength: 200, autocomplete: "off", spellcheck: "false" }
-  const field =
-    values.length === 0 ? h("input", { id: name, name, ...text })() : h("select", { id: name, name })(options)
-  return h("div")(h("label", { for: name })(label), field)
-}
-
-export const filterForm = (
-  path: string,
-  filters: Readonly<Record<string, Filter>>,
-  values: Readonly<Record<string, string | undefined>>
-): Html =>
-  h("form", { action: path, role: "search" })(
-    Object.entries(filters).map(([name, filter]) => filterField(name, filter, values[name])),
-    h("button")("Search"),
-    h("a", { class: "button", href: path })("Clear")
-  )
 
 /** Points with the start of their slot in milliseconds since 1970, and the slots until now. */
 interface Timeline<Point> {
@@ -147,31 +102,23 @@ export const chart = <Point extends { readonly start: number }>(
         bars
       )
     ),
-    h("details")(
-      h("summary")("As a table"),
-      table({ caption: `${title}, as a table`, rows: points.toReversed(), columns })
-    )
+    h("details")(h("summary")("As a table"), table(`${title}, as a table`, points.toReversed(), columns))
   )
 }
 
 /** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
 export const style = `${baseStyle}
-header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
+main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
 figcaption h2 { font-size: .95rem; margin: 0 }
-small, .about, summary, label, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
+small, .about, summary, footer, .tile dt, thead th, .axis { color: var(--muted); font-size: 13px }
 .id, .text { overflow-wrap: anywhere; unicode-bidi: isolate }
 .id { font: var(--mono) }
 time { white-space: nowrap }
-.skip { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
-.skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
+ul, nav { display: flex; flex-wrap: wrap; gap: 0 .5rem; list-style: none; margin: 0; padding: 0 }
+nav a { padding: .6rem .5rem; color: var(--muted); text-decoration: none }
+nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--teal); font-weight: 600 }
 
-header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 2rem; padding-bottom: 0 }
-ul { display: flex; flex-wrap: wrap; gap: 0 .5rem; list-style: none; margin: 0; padding: 0 }
-.brand a { color: inherit; text-decoration: none; font-weight: 650 }
-header nav a { display: block; padding: .6rem .5rem; color: var(--muted); text-decoration: none; white-space: nowrap }
-header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--teal); font-weight: 600 }
-
-.tiles { margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem }
+.tiles { margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .75rem }
 .tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
@@ -180,10 +127,10 @@ header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--
 .tile.problem { border-left-color: var(--red) }
 .badge { padding: 0 .5rem; border-radius: 4px; font-size: 13px; font-weight: 600; white-space: nowrap }
 .note { border-left: 4px solid; padding: .6rem .85rem; border-radius: 0 6px 6px 0 }
-.badge, .note { background: var(--soft); color: var(--muted) }
-:is(.badge, .note).fine { background: light-dark(#dcfce7, #14532d); color: light-dark(#166534, #bbf7d0) }
-:is(.badge, .note).warning { background: light-dark(#fef3c7, #713f12); color: light-dark(#8a3b0c, #fde68a) }
-:is(.badge, .note).problem { background: light-dark(#fee2e2, #7f1d1d); color: light-dark(#991b1b, #fecaca) }
+.badge { background: var(--soft); color: var(--muted) }
+.badge.fine { background: light-dark(#dcfce7, #14532d); color: light-dark(#166534, #bbf7d0) }
+.badge.warning { background: light-dark(#fef3c7, #713f12); color: light-dark(#8a3b0c, #fde68a) }
+:is(.badge.problem, .note) { background: light-dark(#fee2e2, #7f1d1d); color: light-dark(#991b1b, #fecaca) }
 
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
@@ -194,12 +141,8 @@ thead th { font-weight: 600; white-space: nowrap }
 td .text { display: inline-block; min-width: 9rem; max-width: 26rem; max-height: 4.5em; overflow: hidden }
 :is(td, th) .id { display: inline-block; min-width: 7rem; max-width: 21rem }
 dl, dd { margin: 0 }
-.pair { display: grid; grid-template-columns: minmax(8rem, 14rem) 1fr; gap: 0 1rem; padding: .4rem 0 }
-.pair + .pair { border-top: 1px solid var(--line) }
-.empty, .pair dt { color: var(--muted) }
-.pair dd { overflow-wrap: anywhere }
 
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1.25rem }
 figure { margin: 0; padding: .75rem .85rem; min-width: 0 }
 figcaption { display: flex; flex-wrap: wrap; justify-content: space-between }
 .teal { color: var(--teal) }
@@ -214,20 +157,9 @@ path { stroke: currentColor }
 .grid { color: var(--line); vector-effect: non-scaling-stroke }
 figure .scroll { max-height: 16rem; overflow: auto }
 
-form { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
-label { display: block }
-input, select, button, .button { font: inherit; color: var(--text); background: var(--surface); max-width: 100% }
-input, select, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; padding: .4rem .65rem }
-input { width: 18rem }
-button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
-
 @media (max-width: 45rem) {
-  header, main, footer { padding-left: 1rem; padding-right: 1rem }
-  header nav { order: 3; width: 100%; overflow-x: auto }
-  header nav ul { flex-wrap: nowrap }
+  main, footer { padding-left: 1rem; padding-right: 1rem }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem }
-  .pair { grid-template-columns: 1fr }
-  form > div, input, select { width: 100% }
   :is(td, th) .id { max-width: 12rem }
 }
 `

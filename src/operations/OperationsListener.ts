@@ -7,7 +7,7 @@
 import { Context, Duration, Effect, flow, Layer, Option, Schema } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
-import type { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import type { TaskDatabase } from "../database/Database.ts"
 import { cacheable, secured } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
@@ -17,9 +17,7 @@ import { version } from "../process/Package.ts"
 import { iso } from "./Format.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import { style } from "./Layout.ts"
-import * as Credentials from "./pages/Credentials.ts"
-import * as Deletions from "./pages/Deletions.ts"
-import * as Overview from "./pages/Overview.ts"
+import * as Page from "./Page.ts"
 import { isLoopback } from "./Settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -75,18 +73,13 @@ const get = <E, R>(path: HttpRouter.PathInput, handler: Effect.Effect<HttpServer
   HttpRouter.route("GET", path, handler)
 
 /** The services of requests are those of the layer: also the registry of metrics. */
-const services = Layer.effectContext(Effect.context<HealthChecks | Recent | TaskDatabase | CredentialDatabase>())
+const services = Layer.effectContext(Effect.context<HealthChecks | Recent | TaskDatabase>())
 
 /** The routes, over their services. */
 export const routes = Layer.mergeAll(
   HttpRouter.addAll([
     get("/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
-    Overview.overview,
-    Deletions.list,
-    Deletions.page,
-    Credentials.keys,
-    Credentials.secrets,
-    Credentials.audit,
+    Page.route,
     get("/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))),
     get("/health", healthReport),
     get("/metrics", exposition)

@@ -1,149 +1,194 @@
-/** The frame of the operators' pages, and the handlers of a page and of a list: they read in time, then show. */
-import { type Context, Duration, Effect, Record, Schema } from "effect"
+/** `/ops`: the last hour of requests, the dependencies, and the deletions. It only reads: commands change. */
+import { Duration, Effect, Result, Schema, Struct } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { SqlError } from "effect/sql/SqlError"
-import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
+import { State } from "../api/DeletionTasks.ts"
+import type { Health } from "../api/HealthApi.ts"
+import { TaskDatabase } from "../database/Database.ts"
 import { describe } from "../database/SqlFailure.ts"
-import { type Content, document, h } from "../http/Html.ts"
-import { version } from "../process/Package.ts"
+import * as Tasks from "../deletions/OperatorTasks.ts"
+import { type Content, document, h, link } from "../http/Html.ts"
+import * as Recent from "../observability/Recent.ts"
 import * as Time from "../observability/Time.ts"
-import { iso, utc } from "./Format.ts"
-import { type Columns, type Filter, filterForm, table, unreadable } from "./Layout.ts"
+import { invocation, version } from "../process/Package.ts"
+import * as Format from "./Format.ts"
+import { HealthChecks } from "./HealthChecks.ts"
+import { badge, chart, clamped, id, logarithmic, table, tile, toSeverity, unreadable } from "./Layout.ts"
 
-/** A read that failed, as the status of its response and a sentence for a person. */
-export class Problem extends Schema.TaggedError<Problem>()("Problem", { status: Schema.Int, message: Schema.String }) {}
+/** The deletions to list. */
+const Chosen = Schema.Struct({
+  state: Schema.optionalKey(State),
+  organization: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^[^\0]{1,2000}$/)))
+})
+type Chosen = typeof Chosen.Type
 
-export const problem = (status: number, message: string) => new Problem({ status, message })
+const mostTasks = 25
 
-/** Makes reads of a store, in their turn and in time. */
-const reader =
-  <I>(key: Context.Key<I, Database>, store: string) =>
-  <A, R>(statements: Effect.Effect<A, SqlError, R>): Effect.Effect<A, Problem, I | R> =>
-    Effect.flatMap(key, (database) =>
-      database.run(
-        {
-          key: "operators",
-          within: Duration.millis(1500),
-          unavailable: (failure) => problem(503, `The ${store} store ${describe(failure)}.`)
-        },
-        statements
-      )
+const quantile = (name: string, share: number) => [name, (slot: Recent.Slot) => Recent.quantile(slot, share)] as const
+
+const requestCharts = (points: ReadonlyArray<Recent.Slot>, now: number) => {
+  const lastHour = { points, now, step: Recent.step, slots: Recent.slots }
+  return [
+    chart("Requests in a minute", lastHour, {
+      teal: ["all", ({ requests }) => requests],
+      amber: ["4xx and 5xx", ({ clientErrors, serverErrors }) => clientErrors + serverErrors],
+      red: ["5xx", ({ serverErrors }) => serverErrors]
+    }),
+    chart(
+      "Latency, on a logarithmic scale",
+      lastHour,
+      { red: quantile("p99", 0.99), amber: quantile("p95", 0.95), teal: quantile("p50", 0.5) },
+      Format.latency,
+      logarithmic
     )
+  ]
+}
 
-export const readTasks = reader(TaskDatabase, "task")
-export const readKeys = reader(CredentialDatabase, "credential")
-export const readBoth = reader(TaskDatabase, "task or credential")
+const minute = 60_000
 
-/** The most rows of a list. One more is read, which shows that there are more. */
-export const mostRows = 100
+const requestTiles = (recent: ReadonlyArray<Recent.Slot>, now: number) => {
+  const last = Recent.total(recent.filter(({ start }) => start > now - 5 * minute))
+  const p95 = Recent.quantile(last, 0.95)
+  const state = toSeverity(last.serverErrors / last.requests || 0, 0, 0.05)
+  return [
+    tile("Requests", Format.count(last.requests), "last 5 minutes"),
+    tile("Latency p95", Format.latency(p95), "last 5 minutes", toSeverity(p95 ?? 0, 1000, Infinity)),
+    tile("Server errors", Format.share(last.serverErrors, last.requests), "last 5 minutes", state)
+  ]
+}
 
-const navigation = {
-  "/ops": "Overview",
-  "/ops/deletions": "Deletions",
-  "/ops/keys": "API keys",
-  "/ops/secrets": "Signing secrets",
-  "/ops/audit": "Audit log"
+const tasksLink = (chosen: Chosen) => link("/ops", chosen)
+
+const taskTiles = ({ dead, oldest_due_at, running, scheduled }: Tasks.TaskCounts, now: number) => {
+  const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
+  const linked = (state: State, count: number) =>
+    h("a", { href: tasksLink({ state }) })(Format.count(count, Tasks.mostCounted))
+  return [
+    tile("Dead deletions", linked("dead", dead), "failed for good", toSeverity(dead, 0, 0)),
+    tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", toSeverity(late, minute, 5 * minute)),
+    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, Tasks.mostCounted)} running`)
+  ]
+}
+
+const dependencies = (checks: Health["checks"]) =>
+  table("Dependencies of the service", Object.entries(checks), {
+    Dependency: ([name]) => name,
+    State: ([, { status }]) => (status === "warn" ? badge("problem", "problem") : badge("fine", "fine")),
+    Reason: ([, { output }]) => clamped(output ?? "–")
+  })
+
+/** Reads the deletions in time. Fails with a sentence for a person. */
+const readTasks = Effect.fnUntraced(function* (chosen: Chosen) {
+  const sql = yield* TaskDatabase
+  const request = {
+    key: "operators",
+    within: Duration.millis(1500),
+    unavailable: (failure: Parameters<typeof describe>[0]) => `The task store ${describe(failure)}.`
+  }
+  const filter = { state: undefined, organization: undefined, ...chosen }
+  const run = <A>(statement: Effect.Effect<A, SqlError, TaskDatabase>) => sql.run(request, statement)
+  const reads = {
+    counts: run(Tasks.counts(sql)),
+    ended: run(Tasks.lastDay(sql)),
+    tasks: run(Tasks.list(filter, mostTasks))
+  }
+  return yield* Effect.all(reads, { concurrency: "unbounded" })
+})
+type Read = Effect.Success<ReturnType<typeof readTasks>>
+
+const deletionChart = ({ ended }: Read, now: number) =>
+  chart(
+    "Deletions that ended in an hour",
+    { points: ended, now, step: 3_600_000, slots: 24 },
+    {
+      teal: ["all", ({ cancelled, completed, dead }) => completed + cancelled + dead],
+      amber: ["cancelled and dead", ({ cancelled, dead }) => cancelled + dead],
+      red: ["dead", ({ dead }) => dead]
+    }
+  )
+
+const stateBadges = {
+  scheduled: "quiet",
+  running: "warning",
+  completed: "fine",
+  dead: "problem",
+  cancelled: "quiet"
 } as const
 
-type Place = keyof typeof navigation
+const deletions = ({ tasks }: Read, chosen: Chosen, now: number) => [
+  h("nav", { "aria-label": "Deletions by state" })(
+    [undefined, ...State.literals].map((state) => {
+      const href = tasksLink({ ...Struct.omit(chosen, ["state"]), ...(state && { state }) })
+      return h("a", { href, "aria-current": state === chosen.state && "page" })(state ?? "all")
+    }),
+    chosen.organization !== undefined &&
+      h("a", { href: tasksLink(Struct.pick(chosen, ["state"])) })("All organizations")
+  ),
+  table("Deletions", tasks, {
+    "Idempotency-Key": (task) => [id(task.idempotency_key), h("small")(task.id)],
+    State: ({ attempts, state }) => [
+      badge(stateBadges[state], state),
+      attempts > 0 && h("small")(Format.counted(attempts, "attempt"))
+    ],
+    Organization: ({ organization_id: organization }) => id(organization, tasksLink({ ...chosen, organization })),
+    "Scheduled for": ({ scheduled_for }) => Format.moment(scheduled_for, now),
+    "Due, or ended": ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now),
+    "Outcome, or last error": (task) => clamped(Format.outcomeText(task))
+  }),
+  h("p")(`The latest ${mostTasks}. Commands list all, and change them:`),
+  h("pre")(["list", "show ID", "replay ID", "cancel ID"].map((words) => invocation(`tasks ${words}`)).join("\n"))
+]
 
-const header = (place: Place) =>
-  h("header")(
-    h("p", { class: "brand" })(h("a", { href: "/ops" })("Practice Data ", h("span")("operations"))),
-    h("nav", { "aria-label": "Pages" })(
-      h("ul")(
-        Object.entries(navigation).map(([path, name]) =>
-          h("li")(h("a", { href: path, "aria-current": path === place && "page" })(name))
-        )
-      )
+const processFacts = (ready: boolean, roles: ReadonlyArray<string>, now: number): Content =>
+  h("p")(
+    ready ? badge("fine", "ready") : badge("problem", "not ready"),
+    ` Version ${version}, roles ${roles.join(", ")}, ${Format.count(process.memoryUsage.rss() / 1024 ** 2)} MiB, `,
+    `pid ${process.pid}, started `,
+    Format.moment(performance.timeOrigin, now)
+  )
+
+const overview = Effect.fnUntraced(function* (chosen: Chosen, now: number) {
+  const [{ lastHour }, health] = [yield* Recent.Recent, yield* HealthChecks]
+  const reads = [lastHour, health.checks, health.isReady, Effect.result(readTasks(chosen))] as const
+  const [recent, checks, isReady, read] = yield* Effect.all(reads, { concurrency: "unbounded" })
+  const tasks = Result.getOrUndefined(read)
+  return [
+    h("div", { class: "charts" })(requestCharts(recent, now), tasks && deletionChart(tasks, now)),
+    h("dl", { class: "tiles" })(requestTiles(recent, now), tasks && taskTiles(tasks.counts, now)),
+    h("h2")("Dependencies"),
+    processFacts(isReady, health.roles, now),
+    dependencies(checks),
+    h("h2")("Deletions"),
+    Result.isFailure(read) ? unreadable(read.failure) : deletions(read.success, chosen, now)
+  ]
+})
+
+const respond = (now: number, status: number, content: Content) => {
+  const html = document(
+    "Practice Data operations",
+    h("link", { rel: "stylesheet", href: "/ops/style.css" })(),
+    h("main")(h("h1")("Practice Data operations"), content),
+    h("footer")(
+      h("p")(`Version ${version}. As of `, h("time", { datetime: Format.iso(now) })(Format.utc(now)), ", in UTC.")
     )
   )
-
-/** The content of a page, with a title unless it has that of its place. */
-interface Shown {
-  readonly title?: string
-  readonly content: Content
+  return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
 }
 
-const respond = (place: Place, now: number, { content, title = navigation[place] }: Shown, status = 200) => {
-  const made = h("time", { datetime: iso(now) })(utc(now))
-  const html = document(
-    `${title} · Practice Data operations`,
-    h("link", { rel: "stylesheet", href: "/ops/style.css" })(),
-    h("a", { class: "skip", href: "#main" })("Skip to the content"),
-    header(place),
-    h("main", { id: "main", tabindex: -1 })(h("h1")(title), content),
-    h("footer")(h("p")(`Version ${version}. As of `, made, ". All times are UTC. Commands change what is shown here."))
-  )
-  // The other pages are read for longer.
-  const headers = place === "/ops" ? { refresh: "15" } : {}
-  return HttpServerResponse.setHeaders(HttpServerResponse.html(html), headers).pipe(
-    HttpServerResponse.setStatus(status)
-  )
-}
-
-type Filters = Readonly<Record<string, Filter>>
-
-type RequestParameters = Readonly<Record<string, string | undefined>>
-
-const text = Schema.Trim.check(Schema.isMaxLength(2000), Schema.isPattern(/^[^\0]*$/))
-
-/** The parameters of the URL, without empty ones. Refuses wrong ones: without them, a list would show more than was meant. */
-const requestParameters = (filters: Filters) => {
-  const fields = Record.map(filters, ([, ...values]) =>
-    Schema.optionalKey<Schema.Codec<string>>(values.length === 0 ? text : Schema.Literals(["", ...values]))
-  )
-  return HttpServerRequest.schemaSearchParams(Schema.Struct(fields), { onExcessProperty: "error" }).pipe(
-    Effect.mapError(({ message }) => problem(422, message)),
-    Effect.map((given): RequestParameters => Record.filter(given, (value) => value !== ""))
-  )
-}
-
-/** The route of a page, by default at its place. It responds within two seconds. */
-export const page = <R>(
-  place: Place,
-  filters: Filters,
-  read: (parameters: RequestParameters, now: number) => Effect.Effect<Shown, Problem, R>,
-  path: HttpRouter.PathInput = place
-) => {
-  const handler = Effect.gen(function* () {
+/** The route of the page. It responds within two seconds. */
+export const route = HttpRouter.route(
+  "GET",
+  "/ops",
+  Effect.gen(function* () {
     const now = yield* Time.wall
-    return yield* Effect.flatMap(requestParameters(filters), (parameters) => read(parameters, now)).pipe(
-      Effect.timeoutOrElse({ duration: "1700 millis", orElse: () => problem(503, "No answer in time.") }),
-      Effect.match({
-        onSuccess: (shown) => respond(place, now, shown),
-        onFailure: ({ message, status }) => respond(place, now, { content: unreadable(message) }, status)
+    return yield* HttpServerRequest.schemaSearchParams(Chosen, { onExcessProperty: "error" }).pipe(
+      Effect.flatMap((chosen) => overview(chosen, now)),
+      Effect.map((content) => HttpServerResponse.setHeader(respond(now, 200, content), "refresh", "15")),
+      Effect.catchTag("SchemaError", ({ message }) => Effect.succeed(respond(now, 422, unreadable(message)))),
+      Effect.timeoutOrElse({
+        duration: "1700 millis",
+        orElse: () => Effect.succeed(respond(now, 503, unreadable("No answer in time.")))
       })
     )
   })
-  return HttpRouter.route("GET", path, handler)
-}
-
-type Stores = TaskDatabase | CredentialDatabase
-
-interface List<Row> {
-  readonly place: Place
-  readonly filters: Filters
-  readonly read: (parameters: RequestParameters, limit: number) => Effect.Effect<ReadonlyArray<Row>, Problem, Stores>
-  /** The content above the rows. */
-  readonly above?: (now: number) => Effect.Effect<Content, never, Stores>
-  readonly columns: (now: number) => Columns<Row>
-}
-
-/** The route of a list: its first rows, and a form that filters it. */
-export const list = <Row>({ above, columns, filters, place, read }: List<Row>) =>
-  page(
-    place,
-    filters,
-    Effect.fnUntraced(function* (parameters, now) {
-      const rows = yield* read(parameters, mostRows + 1)
-      const content = [
-        above && (yield* above(now)),
-        filterForm(place, filters, parameters),
-        rows.length > mostRows &&
-          h("p", { class: "note warning" })("There are more. Narrow the list, or use the command line."),
-        table({ caption: navigation[place], rows: rows.slice(0, mostRows), columns: columns(now) })
-      ]
-      return { content }
-    })
-  )
+)

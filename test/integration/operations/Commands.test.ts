@@ -32,30 +32,16 @@ const many = (organization: string, state: State, count: number) => {
 const timeOf = ({ due_at, finished_at, scheduled_for }: OperatorTasks.Task, organization: string | undefined) =>
   organization === undefined ? (due_at ?? finished_at ?? "") : scheduled_for
 
-const register = (...organizations: ReadonlyArray<string>) =>
-  Effect.flatMap(TestDatabase, ({ sql }) =>
-    Effect.forEach(organizations, (id) => sql`insert into organizations ${sql.insert({ organization_id: id, id })}`)
-  )
-
 layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
-  it.effect("lists tasks of all states, and finds one by its id or Idempotency-Key", () =>
+  it.effect("lists tasks of all states", () =>
     Effect.gen(function* () {
       const made = yield* Tasks
-      const { completed } = made
-      yield* register("org_a", "org_b")
       assert.sameMembers(
         idsOf(yield* OperatorTasks.list({ state: undefined, organization: undefined }, 100)),
         Object.values(made)
       )
-      for (const text of [completed, completed.toUpperCase(), "completed"]) {
-        for (const organization of [undefined, "org_a", "org_b"]) {
-          const found = idsOf(yield* OperatorTasks.find(text, organization, 100))
-          assert.deepStrictEqual(found, organization === "org_b" ? [] : [completed])
-        }
-      }
-      const [dead] = yield* OperatorTasks.find("dead", undefined, 100)
+      const [dead] = yield* OperatorTasks.list({ state: "dead", organization: undefined }, 100)
       assert.deepInclude(dead, { idempotency_key: "dead", attempts: maximumAttempts, last_error: reason })
-      assert.deepStrictEqual(idsOf(yield* OperatorTasks.find("no such key", undefined, 100)), [])
     })
   )
 
@@ -67,7 +53,7 @@ layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
       const secret = yield* Commands.addSecret("org_audit")
       yield* Effect.repeat(Commands.revokeSecret(secret.id), { times: 1 })
       yield* Effect.flip(Commands.replayTask({ id: completed, organization: undefined }))
-      const rows = yield* Commands.auditLog({}, 100)
+      const rows = yield* Commands.auditLog(100)
       const entries = rows.map(({ action, actor, result, source, target }) =>
         [actor, source, action, target, result].join()
       )
@@ -77,9 +63,6 @@ layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
         `${user},command line,key.revoke,${key.id},revoked`,
         `${user},command line,key.create,${key.id},created`
       ])
-      const ofKey = yield* Commands.auditLog({ organization: "org_audit", target: key.id }, 100)
-      assert.deepStrictEqual(ofKey, rows.slice(2))
-      assert.deepStrictEqual(yield* Commands.auditLog({ organization: "org_a" }, 100), [])
     })
   )
 

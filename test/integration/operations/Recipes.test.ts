@@ -64,8 +64,9 @@ const tablesOf = Effect.fnUntraced(function* (organization: string) {
 
 const resultsOf = (organization: string) =>
   Effect.gen(function* () {
-    const entries = yield* Commands.auditLog({ organization }, 100)
-    return entries.map(({ action, result, target }) => [action, target, result].join(" ")).toReversed()
+    const entries = yield* Commands.auditLog(100)
+    const own = entries.filter(({ organization_id }) => organization_id === organization)
+    return own.map(({ action, result, target }) => [action, target, result].join(" ")).toReversed()
   })
 
 /** What hangs on a client, in the order of the erasure: each row by its table and the columns that lead to the client. */

@@ -3,27 +3,17 @@ import { Context, Effect, Layer, Option, Record, type Scope, Struct } from "effe
 import { HttpEffect, HttpRouter, HttpServerRequest } from "effect/http"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/HealthApi.ts"
-import {
-  type CredentialDatabase,
-  type Database,
-  layerShared,
-  type TaskDatabase
-} from "../../../src/database/Database.ts"
+import { type Database, layerShared, type TaskDatabase } from "../../../src/database/Database.ts"
 import { Failure } from "../../../src/database/SqlFailure.ts"
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
-import type { SigningSecret } from "../../../src/keys/SigningSecrets.ts"
-import type { Fact } from "../../../src/deletions/Facts.ts"
 import type { Task } from "../../../src/deletions/OperatorTasks.ts"
-import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
-import type { Entry } from "../../../src/operations/Commands.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const minute = 60_000
-const day = 24 * 60 * minute
 
 const due = (state: State) => state === "scheduled" || state === "running"
 
@@ -52,20 +42,6 @@ export const taskOf = (organization: string, key: string, state: State, now: num
   invoices_count: 4,
   invoice_lines_count: 3,
   trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-})
-
-/** An item of a task: an invoice that was deleted, did not fit, or is remembered. */
-export const factOf = ({ id: task_id, organization_id }: Task, verdict: Fact["verdict"], now: number): Fact => ({
-  organization_id,
-  task_id,
-  kind: "invoice",
-  id: `invoice_${verdict}`,
-  verdict,
-  deleted_at: iso(now - 8 * minute),
-  undone_at: null,
-  clinic_id: "clinic_1",
-  client_id: null,
-  invoice_id: null
 })
 
 /** The last hour of a process that was busy, and failed for some of it. */
@@ -107,39 +83,8 @@ export const processOf = ({
     Layer.succeed(Recent.Recent, Recent.Recent.of({ observe: () => {}, lastHour: Effect.succeed(recent) }))
   )
 
-/** The id of the key of `keysOf` that is revoked. */
-export const revokedId = "key_7aVVQ0aXbT1Zk"
-
-/** Keys: in use, and revoked without a use. */
-export const keysOf = (now: number): ReadonlyArray<ApiKey> => {
-  const key = { organization_id: "org_oakridge", name: "Warehouse sync", created_at: iso(now - 90 * day) }
-  return [
-    { ...key, id: "key_3nVVQ0aXbT1Zk", prefix: "pda_live_3nV", last_used_on: iso(now).slice(0, 10), revoked_at: null },
-    { ...key, id: revokedId, prefix: "pda_live_7aV", last_used_on: null, revoked_at: iso(now - 30 * day) }
-  ]
-}
-
-/** An entry about a task. */
-export const entryOf = ({ id, organization_id }: Task, now: number) => ({
-  organization_id,
-  at: iso(now - 3 * minute),
-  actor: "alice",
-  source: "command line",
-  action: "task.replay",
-  target: id,
-  result: "replayed"
-})
-
-interface Rows {
-  readonly tasks?: ReadonlyArray<Task>
-  readonly facts?: ReadonlyArray<Fact>
-  readonly keys?: ReadonlyArray<ApiKey>
-  readonly secrets?: ReadonlyArray<SigningSecret>
-  readonly audit?: ReadonlyArray<Omit<Entry, "id">>
-}
-
-/** A database that has these rows. */
-export const databaseWith = ({ audit = [], facts = [], keys = [], secrets = [], tasks = [] }: Rows) =>
+/** A database that has these tasks. */
+export const databaseWith = (tasks: ReadonlyArray<Task> = []) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -159,19 +104,6 @@ export const databaseWith = ({ audit = [], facts = [], keys = [], secrets = [], 
       yield* insert("organizations", organizations)
       yield* insert("deletion_tasks", stored)
       yield* insert("deletions_unsettled", unsettled)
-      yield* insert(
-        "deletions",
-        facts.map((fact, item) => ({ ...fact, item, is_known: true }))
-      )
-      yield* insert(
-        "api_keys",
-        keys.map((key) => ({ ...key, key_hash: key.id }))
-      )
-      yield* insert(
-        "intake_secrets",
-        secrets.map((secret) => ({ ...secret, secret: "" }))
-      )
-      yield* insert("audit_log", audit)
     }).pipe(Effect.orDie)
   ).pipe(Layer.provideMerge(TestDatabase.layerDatabases))
 
@@ -192,9 +124,7 @@ class Served extends Context.Service<
 >()("practice-data/test/integration/operations/pageFixture/Served") {}
 
 /** The listener, over a process and its databases. */
-export const listener = <E, R>(
-  services: Layer.Layer<HealthChecks | Recent.Recent | TaskDatabase | CredentialDatabase, E, R>
-) =>
+export const listener = <E, R>(services: Layer.Layer<HealthChecks | Recent.Recent | TaskDatabase, E, R>) =>
   Layer.effect(
     Served,
     Effect.gen(function* () {
