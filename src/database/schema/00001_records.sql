@@ -41,9 +41,9 @@ exception when invalid_parameter_value then
   return false;
 end $function$;
 
--- Adds what all tables of records have in common: the checks of values, by the types of their columns, and comments. The
--- name of a constraint says which column it is about, and why. Can be called again after a column was added: it does not
--- read the rows, which validate_records does.
+-- Adds the checks of values that all tables of records have, by the types of their columns. The name of a constraint says
+-- which column it is about, and why. Can be called again after a column was added: it does not read the rows, which
+-- validate_records does.
 create procedure describe_records(name text) language plpgsql as $procedure$
 declare
   given record;
@@ -73,50 +73,6 @@ begin
     ) then
       execute format('alter table %I add constraint %I check (%s) not valid', name, given.constraint_name, given.condition);
     end if;
-  end loop;
-  for given in
-    select attname, comment from pg_attribute join (values
-      ('organization_id', 'The organization that owns the record: organizations.id'),
-      ('id', 'Your identifier of the record, unique in its organization'),
-      ('created_at', 'Time of the creation: yours, now by default'),
-      ('updated_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
-      ('modified_at', 'Time of the last change: written by the database, unless practice_data.keep_times is on'),
-      ('record', 'The record as JSON: written by the database'),
-      ('change_position', 'Place in the order of changes: written by the database'),
-      -- Fields of several resources.
-      ('amount', 'Amount'),
-      ('charge', 'The charge: charges.id'),
-      ('client_id', 'The client'),
-      ('clinic', 'The clinic: clinics.id'),
-      ('clinic_id', 'The clinic: clinics.id'),
-      ('clinic_name', 'Name of the clinic'),
-      ('deleted_at', 'Time of the deletion, as is_deleted'),
-      ('discount', 'Discount'),
-      ('home_clinic', 'The clinic that holds the plan: clinics.id'),
-      ('invoice', 'The invoice: invoices.id'),
-      ('invoice_date', 'Date of the invoice'),
-      ('invoice_line_pims_id', 'Identifier of the invoice line in the practice software'),
-      ('invoice_pims_id', 'Identifier of the invoice in the practice software'),
-      ('is_deleted', 'True if it was deleted: yours, but a deletion of the intake stays'),
-      ('is_test', 'True for a test'),
-      ('name', 'Name'),
-      ('payment_amount', 'Amount of a payment'),
-      ('pet', 'The pet: pets.id'),
-      ('plan_header', 'Third part of wellnes_plan_name: the clinic''s plan header. Not shown'),
-      ('plan_name', 'First part of wellnes_plan_name. Not shown'),
-      ('product_code', 'Code of the product'),
-      ('product_name', 'Name of the product'),
-      ('reason', 'Reason'),
-      ('refunded_amount', 'Amount refunded'),
-      ('revenue_to_recognize_per_unit', 'Revenue to recognize for each unit'),
-      ('servicing_clinic', 'The clinic that provided the service: clinics.id'),
-      ('species', 'Second part of wellnes_plan_name. Not shown'),
-      ('status', 'State'),
-      ('subscription', 'The subscription: subscriptions.id')
-    ) comments (column_name, comment) on column_name = attname
-    where attrelid = name::regclass and col_description(attrelid, attnum) is null
-  loop
-    execute format('comment on column %I.%I is %L', name, given.attname, given.comment);
   end loop;
 end $procedure$;
 
@@ -162,12 +118,6 @@ create index clinics_order          on clinics (organization_id, created_at, id)
 create index clinics_clinic_pims_id on clinics (organization_id, clinic_pims_id, created_at, id);
 create index clinics_name           on clinics (organization_id, name, created_at, id);
 comment on table clinics is 'A clinic of the organization';
-comment on column clinics.clinic_pims_id is 'Identifier in the practice software';
-comment on column clinics.time_zone is 'Time zone, as in the IANA database';
-comment on column clinics.url is 'Website of the clinic';
-comment on column clinics.organization is 'The organization: organizations.id';
-comment on column clinics.created_at is 'Time of the creation: yours, now by default. Not shown';
-comment on column clinics.processor_account is 'The connected payment processor account. Not shown';
 
 create table products (
   like columns_of_records including all,
@@ -181,10 +131,6 @@ create table products (
   modified_at               timestamptz not null default now()
 );
 comment on table products is 'A product of a clinic';
-comment on column products.pims_id is 'Identifier in the practice software';
-comment on column products.retail_price is 'Price for non-members';
-comment on column products.member_price is 'Price for members of a plan';
-comment on column products.member_cancellation_price is 'Price that applies when a plan is cancelled';
 
 create table pets (
   like columns_of_records including all,
@@ -198,10 +144,6 @@ create table pets (
   updated_at    timestamptz not null default now()
 );
 comment on table pets is 'A pet of a client';
-comment on column pets.species is 'Species';
-comment on column pets.breed is 'Breed';
-comment on column pets.sex is 'Sex';
-comment on column pets.date_of_birth is 'Date of birth';
 
 create table subscriptions (
   like columns_of_records including all,
@@ -218,13 +160,6 @@ create table subscriptions (
   updated_at        timestamptz not null default now()
 );
 comment on table subscriptions is 'The subscription of a pet to a wellness plan';
-comment on column subscriptions.plan_name is 'Name of the plan';
-comment on column subscriptions.start_date is 'Start date';
-comment on column subscriptions.end_date is 'End date';
-comment on column subscriptions.cancelled_at is 'Time of the cancellation';
-comment on column subscriptions.price is 'Price of a billing period';
-comment on column subscriptions.billing_frequency is 'Frequency of billing';
-comment on column subscriptions.auto_renew is 'True if it renews automatically';
 
 create table pet_benefits (
   like columns_of_records including all,
@@ -250,23 +185,6 @@ create table pet_benefits (
   removed                       boolean not null default false
 );
 comment on table pet_benefits is 'A benefit that a plan grants a pet';
-comment on column pet_benefits.subscription is 'The subscription that grants it: subscriptions.id';
-comment on column pet_benefits.benefit_name is 'Name of the benefit';
-comment on column pet_benefits.benefit_description is 'The services that the benefit covers';
-comment on column pet_benefits.wellness_plan_name is 'Name of the plan';
-comment on column pet_benefits.is_addon is 'True for an add-on to the plan';
-comment on column pet_benefits.retail_value is 'Retail value of a unit';
-comment on column pet_benefits.provided is 'Quantity granted';
-comment on column pet_benefits.remaining is 'Quantity left';
-comment on column pet_benefits.is_unlimited is 'True if it has no limit';
-comment on column pet_benefits.rounding_addition is 'Rounding adjustment';
-comment on column pet_benefits.is_perk is 'True if it is a perk';
-comment on column pet_benefits.in_kind_discount is 'Discount in kind';
-comment on column pet_benefits.parent_petbenefit is 'The benefit that it is part of: pet_benefits.id';
-comment on column pet_benefits.inactivation_date is 'Time of deactivation';
-comment on column pet_benefits.activation_date is 'Time of activation';
-comment on column pet_benefits.product_ids is 'The products that it covers';
-comment on column pet_benefits.removed is 'True if the benefit was removed from its plan. Not shown';
 
 create table payment_plans (
   like columns_of_records including all,
@@ -282,10 +200,6 @@ create table payment_plans (
   updated_at         timestamptz not null default now()
 );
 comment on table payment_plans is 'The schedule of payments of a subscription';
-comment on column payment_plans.number_of_payments is 'Number of payments';
-comment on column payment_plans.payments_made is 'Number of payments made so far';
-comment on column payment_plans.frequency is 'Frequency of the payments';
-comment on column payment_plans.next_payment_date is 'Due date of the next payment';
 
 create table payment_intents (
   like columns_of_records including all,
@@ -314,19 +228,6 @@ create table payment_intents (
   payment_split_to_clinic     numeric
 );
 comment on table payment_intents is 'A scheduled payment of a plan, and its outcome';
-comment on column payment_intents.subscription is 'The subscription that is paid for: subscriptions.id';
-comment on column payment_intents.scheduled_date is 'Due date';
-comment on column payment_intents.captured_date is 'Time of the capture';
-comment on column payment_intents.paid is 'True if it was paid';
-comment on column payment_intents.is_refunded is 'True if it was refunded';
-comment on column payment_intents.is_modify_catchup_payment is 'True for a catch-up payment after a plan change';
-comment on column payment_intents.payment_modifications is 'The modifications of the payment. Null, never an empty list, if there are none';
-comment on column payment_intents.processor_payment_intent_id is 'Identifier at the payment processor';
-comment on column payment_intents.attempt_number is 'Number of attempts to collect the payment';
-comment on column payment_intents.original_amount_received is 'Amount originally received';
-comment on column payment_intents.payment_split_to_platform is 'Share of the platform';
-comment on column payment_intents.payment_split_to_processor is 'Share of the payment processor';
-comment on column payment_intents.payment_split_to_clinic is 'Share of the clinic';
 
 create table cancellation_payment_intents (
   like columns_of_records including all,
@@ -356,21 +257,6 @@ create table cancellation_payment_intents (
   plan_header                                 text collate "C"
 );
 comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
-comment on column cancellation_payment_intents.date is 'Date of the cancellation';
-comment on column cancellation_payment_intents.discounted is 'True if the settlement was discounted';
-comment on column cancellation_payment_intents.discounted_amount is 'Amount of the discount';
-comment on column cancellation_payment_intents.new_price is 'Price after the discount';
-comment on column cancellation_payment_intents.percent_discount is 'Discount in percent';
-comment on column cancellation_payment_intents.subscription is 'The subscription that was cancelled: subscriptions.id';
-comment on column cancellation_payment_intents.payments is 'Sum of the payments made';
-comment on column cancellation_payment_intents.payment_amount is 'Amount to pay or to refund';
-comment on column cancellation_payment_intents.payment_or_refund is 'payment or refund: the direction of the amount';
-comment on column cancellation_payment_intents.payment_intent_or_refund_id is 'Identifier of the payment or refund';
-comment on column cancellation_payment_intents.total_benefits_consumed_at_retail_price is 'Benefits used, at retail price';
-comment on column cancellation_payment_intents.total_benefits_consumed_at_discounted_price is 'Benefits used, at the discounted price';
-comment on column cancellation_payment_intents.early_cancellation_fee is 'Fee for cancelling early';
-comment on column cancellation_payment_intents.refund_ids is 'The refunds made';
-comment on column cancellation_payment_intents.is_succeeded is 'True if the settlement succeeded';
 
 create table invoices (
   like columns_of_records including all,
@@ -391,9 +277,6 @@ create table invoices (
 );
 create index invoices_search_visiting        on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
 comment on table invoices is 'An invoice of a clinic to a client';
-comment on column invoices.subtotal is 'Sum of the lines';
-comment on column invoices.tax is 'Tax';
-comment on column invoices.total is 'Amount to pay';
 
 create table invoice_lines (
   like columns_of_records including all,
@@ -412,9 +295,6 @@ create table invoice_lines (
   updated_at           timestamptz not null default now()
 );
 comment on table invoice_lines is 'A line of an invoice';
-comment on column invoice_lines.quantity is 'Quantity';
-comment on column invoice_lines.unit_price is 'Price of a unit';
-comment on column invoice_lines.total is 'Amount of the line';
 
 create table consumption_logs (
   like columns_of_records including all,
@@ -445,20 +325,6 @@ create table consumption_logs (
   is_deleted                        boolean not null default false
 );
 comment on table consumption_logs is 'The consumption of a benefit by an invoice line';
-comment on column consumption_logs.invoice_line is 'The invoice line: invoice_lines.id';
-comment on column consumption_logs.invoice_line_aje_delta_discounted is 'Adjusting entry of the line, discounted';
-comment on column consumption_logs.invoice_line_aje_delta_gross is 'Adjusting entry of the line, gross';
-comment on column consumption_logs.pet_benefit is 'The benefit that was used: pet_benefits.id';
-comment on column consumption_logs.qty_available_on_plan is 'Quantity available on the plan before';
-comment on column consumption_logs.qty_consumed is 'Quantity used';
-comment on column consumption_logs.qty_in_plan is 'Quantity covered by the plan';
-comment on column consumption_logs.qty_out_of_plan is 'Quantity not covered by the plan';
-comment on column consumption_logs.qty_remaining is 'Quantity left on the plan';
-comment on column consumption_logs.revenue_in_plan_total is 'Revenue covered by the plan';
-comment on column consumption_logs.revenue_out_of_plan_total is 'Revenue not covered by the plan';
-comment on column consumption_logs.revenue_to_recognize_total is 'Revenue to recognize';
-comment on column consumption_logs.is_unlimited_benefit is 'True if the benefit has no limit';
-comment on column consumption_logs.is_deleted is 'True if the log was deleted';
 
 create table charges (
   like columns_of_records including all,
@@ -480,15 +346,6 @@ create table charges (
 );
 create index charges_visiting        on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
 comment on table charges is 'The amount owed for an invoice, and what was paid';
-comment on column charges.invoice_pims_id is 'Number of the invoice in the practice software';
-comment on column charges.payment_method_id is 'The payment method';
-comment on column charges.original_amount is 'Original amount';
-comment on column charges.current_amount is 'Amount after adjustments';
-comment on column charges.net_paid is 'Amount paid less refunds';
-comment on column charges.paid_amount is 'Amount paid';
-comment on column charges.overpaid_amount is 'Amount overpaid';
-comment on column charges.outstanding_balance is 'Amount still owed';
-comment on column charges.pet is 'The pet of the charge: pets.id. Not shown';
 
 create table charge_payments (
   like columns_of_records including all,
@@ -499,7 +356,6 @@ create table charge_payments (
   updated_at timestamptz not null default now()
 );
 comment on table charge_payments is 'A payment towards a charge';
-comment on column charge_payments.currency is 'Currency, as ISO 4217';
 
 create table charge_adjustments (
   like columns_of_records including all,
@@ -518,7 +374,6 @@ create table charge_refunds (
   updated_at  timestamptz not null default now()
 );
 comment on table charge_refunds is 'A refund of a charge';
-comment on column charge_refunds.refund_date is 'Time of the refund';
 
 -- The indexes of searches: by each filter; by the time of the last change, and once more for rows where that precedes the
 -- creation (times of a writer); and by the creation. Rows that a search shows only on request are apart, by a column before

@@ -18,10 +18,6 @@ create index vaccinations_created                       on vaccinations (organiz
 create index vaccinations_search_pet                    on vaccinations (organization_id, pet, is_booster, updated_at, id) where pet is not null;
 
 comment on table vaccinations is 'A vaccination of a pet';
-comment on column vaccinations.pet is 'The pet: pets.id';
-comment on column vaccinations.vaccine is 'Name of the vaccine';
-comment on column vaccinations.dose is 'Dose in millilitres';
-comment on column vaccinations.is_booster is 'True if it repeats an earlier one';
 
 -- The feed: the time of the change, and the fields in their order.
 call publish('vaccinations', 'updated_at', 'id pet vaccine dose isBooster created_at updated_at');
