@@ -81,9 +81,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key"]
       assert.strictEqual(yield* succeeds(...byKey, "completed"), shown)
       assert.match(yield* refuses(...byKey, "nope"), /^No such task: [\da-f-]{36}$/)
-      const asJson = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
-      const task = yield* show({ id: completed, organization: undefined })
-      assert.deepStrictEqual<unknown>(asJson, Option.getOrUndefined(task))
+      assert.deepInclude(yield* parse(yield* succeeds("tasks", "show", completed, "--json")), { id: completed })
       const ofAnother = yield* refuses("tasks", "show", completed, "--organization", "org_b")
       assert.strictEqual(ofAnother, `No such task: ${completed}`)
     })
@@ -228,18 +226,12 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const listed = yield* cli("secrets", "list", ...owner, "--json")
       assert.include(listed.stdout, `"id":"${id}"`)
       assert.strictEqual(listed.stderr, `${refusedNote("org_unsigned")}\n`)
+      assert.deepStrictEqual(yield* cli("keys", "list", ...owner), { code: 0, stdout: "", stderr: "Nothing found.\n" })
       const allowed = "org_unsigned no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
       assert.strictEqual(yield* succeeds(...allow), allowed)
       assert.strictEqual(yield* refuses(...allow), early)
       const log = yield* succeeds("audit", "list")
       assert.match(log, /secret\.allow_unsigned +unsigned deliveries allowed +org_unsigned/)
-    })
-  )
-
-  it.effect("notes an empty list", () =>
-    Effect.gen(function* () {
-      const ended = yield* cli("keys", "list", "--organization", "org_none")
-      assert.deepStrictEqual(ended, { code: 0, stdout: "", stderr: "Nothing found.\n" })
     })
   )
 
@@ -295,13 +287,6 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         assert.deepStrictEqual(left, { code: 0, stdout: "C", stderr: "141\n" })
       }),
     long
-  )
-
-  it.effect("prints its help, and exits with 0", () =>
-    Effect.map(runWith({}, ["keys", "list", "--help"]), ({ code, stderr, stdout }) => {
-      assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
-      assert.match(stdout, /^USAGE$/m)
-    })
   )
 
   it.effect("exits with 75, and the reason, where a retry may help", () =>

@@ -1,7 +1,7 @@
 /** The way back: deletions that operators undo, and tasks that they cancel. */
 import { userInfo } from "node:os"
 import { assert } from "@effect/vitest"
-import { DateTime, Duration, Effect, Fiber } from "effect"
+import { DateTime, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Outcome, type State } from "../../../src/api/DeletionTasks.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
@@ -18,6 +18,7 @@ import { elsewhere, openTransaction, settler, unsettled } from "../../support/de
 import {
   claimAll,
   claimed,
+  claimedFor,
   claimOne,
   completes,
   delay,
@@ -48,6 +49,11 @@ const deletedIds = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   return (yield* rowsOf(sql)).filter((row) => row.owner === organization && row.is_deleted).map(({ id }) => id)
 })
+
+/** Holds a line of an invoice in another session. */
+const holding = Effect.flatMap(elsewhere, (other) =>
+  openTransaction(other, other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`)
+)
 
 const isServed = Effect.map(deletedIds, (ids) => assert.deepStrictEqual(ids, []))
 
@@ -151,45 +157,15 @@ suite("an undone deletion", postgres, {
     assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
   }),
 
-  "waits for a row that a later transaction holds": Effect.gen(function* () {
-    yield* seedInvoices
-    const other = yield* elsewhere
-    const task = yield* deleted("1", invoice("i1"))
-    yield* settles
-    const holding = openTransaction(
-      other,
-      other`select from invoices where organization_id = ${organization} and id = 'i1' for update`
-    )
-    const first = yield* holding
-    yield* undoTask(task)
-    const { steps } = yield* settler
-    yield* steps(3)
-    const later = yield* Effect.forkScoped(holding)
-    yield* first.commit
-    const second = yield* Fiber.join(later)
-    yield* steps(3)
-    assert.deepStrictEqual(yield* deletedIds, ["i1"])
-    assert.strictEqual(yield* unsettled, 1)
-    yield* second.rollback
-    yield* steps(3)
-    yield* isServed
-    assert.strictEqual(yield* unsettled, 0)
-  }),
-
   "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
     yield* seedInvoices
-    const other = yield* elsewhere
-    yield* openTransaction(
-      other,
-      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
-    )
-    const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
-    yield* TestClock.adjust(delay)
-    assert.isTrue(isPostponed(yield* runOne(yield* claimOne())))
+    yield* holding
+    const first = yield* claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    assert.isTrue(isPostponed(yield* runOne(first)))
     const { steps } = yield* settler
     yield* steps(1)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
-    yield* undoTask(taskId)
+    yield* undoTask(first.taskId)
     yield* steps(1)
     yield* isServed
   }),
@@ -214,19 +190,14 @@ suite("an undone deletion", postgres, {
 
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
     yield* seedInvoices
-    const other = yield* elsewhere
-    const holding = yield* openTransaction(
-      other,
-      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
-    )
-    const { taskId } = yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] }))
-    yield* TestClock.adjust(delay)
-    assert.isTrue(isPostponed(yield* runOne(yield* claimOne())))
-    yield* holding.rollback
+    const held = yield* holding
+    const first = yield* claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    assert.isTrue(isPostponed(yield* runOne(first)))
+    yield* held.rollback
     assert.strictEqual(yield* undoInvoice("i1"), 1)
     yield* TestClock.adjust(lease)
     const claim = yield* claimOne()
-    assert.strictEqual(claim.taskId, taskId)
+    assert.strictEqual(claim.taskId, first.taskId)
     const outcome = Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 1 })
     assert.deepStrictEqual(yield* runOne(claim), outcome)
     yield* settles
@@ -284,17 +255,12 @@ suite("a cancelled task", postgres, {
 
   "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    const other = yield* elsewhere
-    const holding = yield* openTransaction(
-      other,
-      other`select from invoice_lines where organization_id = 'org_a' and id = 'i1a' for update`
-    )
-    const { taskId: id } = yield* scheduled(delivery("1", invoice("i1")))
-    yield* TestClock.adjust(delay)
-    const claim = yield* claimOne()
+    const held = yield* holding
+    const claim = yield* claimedFor(invoice("i1"))
+    const id = claim.taskId
     const { postpone } = yield* Scheduler
     assert.isTrue(isPostponed(yield* runOne(claim)))
-    yield* holding.rollback
+    yield* held.rollback
     yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])
     const cancelled = yield* Effect.orDie(Commands.cancelTask({ id, organization }))

@@ -1,20 +1,17 @@
 /**
- * Any schedule of deliveries, rounds, faults, kills, pauses and clock jumps against a small model, in memory and over
- * Postgres: a task runs exactly once in effect with any number of workers, killed at any point; never before its time;
+ * Any schedule of deliveries, rounds, faults, kills, pauses and clock jumps against a small model: a task runs exactly once in effect with any number of workers, killed at any point; never before its time;
  * dead after 8 attempts; nothing is lost.
  */
-import { assert, it, layer } from "@effect/vitest"
-import { Arbitrary, Clock, DateTime, Effect, Exit, Fiber, Latch, Layer, Schema } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Clock, DateTime, Effect, Fiber, Latch, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import type { Receipt } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
-import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
-import { delay, delivery, inItsOwnTime, isIdle, layerPostgres, onDatabase } from "../../support/deletions/support.ts"
+import { delivery, inItsOwnTime, layerPostgres, onDatabase } from "../../support/deletions/support.ts"
 import { type Faults, faulty, unavailable } from "../../support/deletions/workerFixture.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
@@ -255,36 +252,10 @@ const play = Effect.fnUntraced(function* <E, R, E2, R2>(
   }
 })
 
-const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
-
-for (const { often, options } of tries({ few: 5, many: 20, size: 60, maxShrinks: 100 }))
-  it.effect.prop(
-    `in memory ${rule}${often}`,
-    schedules,
-    (given) =>
-      Effect.suspend(() => {
-        const runs = new Map<string, number>()
-        const scheduler = MemoryScheduler.layer(delay, (_, { idempotencyKey: key }) =>
-          Effect.sync(() => {
-            runs.set(key, (runs.get(key) ?? 0) + 1)
-            return outcomeOf({})
-          })
-        )
-        const hasEnded = Effect.map(Effect.exit(isIdle), Exit.isSuccess)
-        return play(given, (key) => Effect.succeed(runs.get(key) ?? 0), hasEnded).pipe(
-          Effect.provide(Layer.fresh(scheduler)),
-          Effect.scoped,
-          inItsOwnTime
-        )
-      }),
-    options
-  )
-
 layer(TestDatabase.layerDatabases, onDatabase)("workers", (test) => {
-  const bounds = { size: 60, maxShrinks: 50 }
-  for (const { often, options } of tries({ few: 2, many: 6, ...bounds }))
+  for (const { often, options } of tries({ few: 2, many: 6, size: 60, maxShrinks: 50 }))
     test.effect.prop(
-      `over Postgres ${rule}${often}`,
+      `run each task once in effect, or until its death at 8 attempts, and never before its time${often}`,
       schedules,
       (given) =>
         Effect.gen(function* () {

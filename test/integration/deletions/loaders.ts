@@ -1,7 +1,9 @@
 /** Loaders: the ways in which others write the rows of a deletion, each in a session that a test steps through. */
+import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { errorCode } from "../../../src/database/SqlFailure.ts"
+import { settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The invoice `x` of the client `k`, and its line `x1`: what a loader writes of each. */
@@ -157,3 +159,30 @@ export const session = Effect.gen(function* () {
 
 /** True if another transaction has changed a row since the snapshot was taken. The loader tries again. */
 export const isStale = (error: SqlError) => errorCode(error) === "40001"
+
+/** Settles what is left to be settled. */
+export const settled = Effect.gen(function* () {
+  const { step } = yield* settler
+  yield* Effect.repeat(step, { until: () => Effect.map(unsettled, (count) => count === 0), times: 5 })
+  assert.strictEqual(yield* unsettled, 0)
+})
+
+/** Runs statements of a loader, each in a transaction, and settles what they bring. */
+export const loaded = Effect.fnUntraced(function* (...statements: ReadonlyArray<ReadonlyArray<string>>) {
+  const write = yield* session
+  for (const transaction of statements) yield* Effect.forEach(["begin", ...transaction, "commit"], write)
+  yield* settled
+  const found = yield* rows
+  return [found.get("x")?.is_deleted, found.get("x1")?.is_deleted]
+})
+
+/** Deliveries that name the invoice, the invoice if its client fits, and the line. */
+export const invoice = { invoices: [{ invoice_id: "x" }] }
+export const fits = { invoices: [{ invoice_id: "x", client_id: "k" }] }
+export const line = { invoice_lines: [{ invoice_line_id: "x1" }] }
+
+/** The statements that insert the invoice, and the line. */
+export const [insertX, insertX1] = [
+  ways.insert.statements("invoices", "new"),
+  ways.insert.statements("invoice_lines", "new")
+]

@@ -59,13 +59,16 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   return { receipt, claim: yield* claimOne() }
 })
 
-/** Delivers a deletion, lets its time come, and runs it. Returns the id of its task. */
-export const deleted = Effect.fnUntraced(function* (key: string, deletions: InvoiceDeletions) {
-  const { taskId } = yield* scheduled(delivery(key, deletions))
+/** Delivers a deletion, lets its time come, and claims its task. */
+export const claimedFor = Effect.fnUntraced(function* (deletions: InvoiceDeletions, key = "1") {
+  yield* scheduled(delivery(key, deletions))
   yield* TestClock.adjust(delay)
-  yield* completes(yield* claimOne())
-  return taskId
+  return yield* claimOne()
 })
+
+/** Delivers a deletion, lets its time come, and runs it. Returns the id of its task. */
+export const deleted = (key: string, deletions: InvoiceDeletions) =>
+  Effect.flatMap(claimedFor(deletions, key), (claim) => Effect.as(completes(claim), claim.taskId))
 
 /** Claims a task, and lets another worker take it over. */
 export const takenOver = Effect.fnUntraced(function* (key: string) {

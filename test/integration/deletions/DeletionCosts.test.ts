@@ -1,0 +1,149 @@
+/** What a deletion reads: its rows by their keys, whatever the statistics of the tables are. */
+import { assert } from "@effect/vitest"
+import { Array, Effect } from "effect"
+import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
+import * as Facts from "../../../src/deletions/Facts.ts"
+import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { atLength, claimedFor, delay, deleted, postgres, runOne, suite } from "../../support/deletions/support.ts"
+import { settler, unsettled } from "../../support/deletions/sessions.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+
+/** The number of index entries that statements of a session read, of the tables of a condition. */
+const readsOf = (session: Database, condition: string) =>
+  Effect.fnUntraced(function* <A, E, R>(statements: Effect.Effect<A, E, R>) {
+    const read = session<{ read: number }>`
+      select sum(idx_tup_read)::integer as read from pg_stat_user_indexes where ${session.literal(condition)}`
+    const flush = session`select pg_stat_force_next_flush()`
+    yield* flush
+    const [before] = yield* read
+    yield* statements
+    yield* flush
+    const [after] = yield* read
+    return (after?.read ?? 0) - (before?.read ?? 0)
+  })
+
+/** A deletion whose statements run in one session. */
+const deletedIn = (session: Database, deletions: InvoiceDeletions) =>
+  Effect.provideServiceEffect(
+    deleted("1", deletions),
+    Scheduler,
+    Effect.provideService(makeScheduler(delay), TaskDatabase, session)
+  )
+
+suite(
+  "a deletion",
+  postgres,
+  {
+    "scans no table of records: its plan may be from a time when there were few": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`analyze invoices, invoice_lines, deletions`
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const both = { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }
+      const scans = Effect.andThen(
+        session`select pg_stat_force_next_flush()`,
+        session`select relname, seq_scan from pg_stat_user_tables where relname in ('invoices', 'invoice_lines')`
+      )
+      const before = yield* scans
+      yield* deletedIn(session, both)
+      const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
+      yield* steps(2)
+      assert.strictEqual(yield* unsettled, 0)
+      assert.deepStrictEqual(yield* scans, before)
+    }),
+
+    "looks rows up by their keys, also by statistics of a time when organizations had one": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      const rows = 3000
+      yield* sql`delete from invoices where id <> 'i1'`
+      yield* sql`delete from invoice_lines where id <> 'i1a'`
+      const add = (organization: string) => sql`
+      with many as (
+        insert into invoices (organization_id, id)
+        select ${sql.literal(organization)}, 'new' || n from generate_series(1, ${rows}::integer) n
+      )
+      insert into invoice_lines (organization_id, id, invoice)
+      select ${sql.literal(organization)}, 'new' || n, 'new' || n from generate_series(1, ${rows}::integer) n`
+      yield* add("'org' || n")
+      yield* sql`analyze invoices, invoice_lines, deletions`
+      yield* add("'org_a'")
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const readBy = readsOf(session, "relname in ('invoices', 'invoice_lines')")
+      const named = ["i1", "new7", "next"].map((invoice_id) => ({ invoice_id }))
+      assert.isBelow(yield* readBy(deletedIn(session, { invoices: named })), 100)
+      const insert = session`
+      with invoice as (insert into invoices (organization_id, id) values ('org_a', 'next'))
+      insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'next', 'next')`
+      assert.isBelow(yield* readBy(insert), 100)
+    }),
+    "of invoices whose 6,000 lines their loader had deleted changes no line, and ends": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`insert into invoices (organization_id, id) select 'org_a', 'large' || n from generate_series(1, 300) n`
+      yield* sql`
+      insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
+      select 'org_a', 'large' || n, 'large' || n % 300 + 1, true, '2026-01-01' from generate_series(1, 6000) n`
+      const marked = sql`
+      select count(distinct change_position)::integer as changes, bool_and(deleted_at = '2026-01-01') as kept
+      from invoice_lines where id like 'large%'`
+      const before = yield* marked
+      const large = Array.makeBy(300, (n) => ({ invoice_id: `large${n + 1}` }))
+      const claim = yield* claimedFor({ invoices: large })
+      assert.deepStrictEqual(yield* runOne(claim), outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 }))
+      assert.deepStrictEqual(yield* marked, before)
+    }),
+
+    "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`drop index invoice_lines_search_invoice`
+      yield* sql`insert into invoices (organization_id, id) select 'org_a', 'new' || n from generate_series(1, 200) n`
+      yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'new' || n, 'new' || n % 200 + 1 from generate_series(1, 800) n`
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const read = Effect.andThen(
+        session`select pg_stat_force_next_flush()`,
+        session<{ rows: number }>`
+        select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
+        from pg_stat_user_tables where relname = 'invoice_lines'`
+      )
+      const [before] = yield* read
+      yield* deletedIn(session, { invoices: Array.makeBy(200, (n) => ({ invoice_id: `new${n + 1}` })) })
+      const [after] = yield* read
+      // A scan for each invoice would read 160,000.
+      assert.isBelow((after?.rows ?? 0) - (before?.rows ?? 0), 16_000)
+    })
+  },
+  {
+    "reads the lines once, as long as a first load has no index of their invoices":
+      "Citus counts reads on other servers"
+  }
+)
+
+suite("a deletion", atLength, {
+  "looks facts up by their keys, also by statistics of a time when tasks had one": Effect.gen(function* () {
+    for (const owner of ["'org_a'", "'org' || n"]) {
+      const sql = yield* seedInvoices
+      yield* sql`
+          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known)
+          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found', true
+          from generate_series(1, 3000) n`
+      yield* sql`analyze invoices, invoice_lines, deletions`
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const named = Array.makeBy(500, (n) => ({ invoice_id: `new${n}`, client_id: "client" }))
+      const task = yield* deletedIn(session, { invoices: named })
+      const readBy = readsOf(session, "relname = 'deletions'")
+      const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
+      yield* steps(3)
+      const insert = session`
+          insert into invoices (organization_id, id, client_id)
+          select 'org_a', 'new' || n, 'client' from generate_series(0, 499) n`
+      assert.isBelow(yield* readBy(insert), 50_000)
+      assert.isBelow(yield* readBy(steps(3)), 50_000)
+      yield* Effect.provideService(Facts.undo({ organization: "org_a", task }), TaskDatabase, session)
+      assert.isBelow(yield* readBy(steps(3)), 50_000)
+      assert.deepStrictEqual(yield* sql`select id from invoices where is_deleted`, [])
+      assert.strictEqual(yield* unsettled, 0)
+    }
+  })
+})
