@@ -21,21 +21,28 @@ type Response = HttpServerResponse.HttpServerResponse
 /** The response to a payload for the holder of an API key; undefined for one that is left to the router. */
 export type Read = (payload: unknown, key: string) => Effect.Effect<Response> | undefined
 
+/** The most valid keys that are remembered with their organizations, where requests are counted. */
+const mostKnown = 10_000
+
 /**
- * Authorizes requests, whose keys are looked up by their reads. One that is counted, or that names an organization, has its
- * key looked up before.
+ * Authorizes requests, whose keys are looked up by their reads. The key is looked up before for a request that names an
+ * organization, and for one that is counted unless a request before it had this key.
  */
 const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
   const limit = yield* RequestLimit
+  const known = new Map<string, string>()
 
   const resolve = Effect.fnUntraced(function* (key: string, digest: string) {
     const organization = yield* lookUp(key, digest)
     yield* note({ organization })
+    if (known.size >= mostKnown) known.clear()
+    if (limit !== undefined) known.set(digest, organization)
     return organization
   })
 
   const check = Effect.fnUntraced(function* (key: string, digest: string, organization: string | null) {
-    const id = yield* resolve(key, digest)
+    const remembered = organization === null ? known.get(digest) : undefined
+    const id = remembered ?? (yield* resolve(key, digest))
     if (limit !== undefined) yield* limit(id)
     yield* Effect.provideService(CurrentOrganization.check({ organization }), CurrentOrganization, { id })
   })
@@ -46,7 +53,9 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
     const error = isLookedUp
       ? failed
       : yield* Effect.match(resolve(key, digest), { onFailure: identity, onSuccess: () => failed })
-    return error._tag === "Unauthorized" ? yield* refused : errorResponse(error)
+    if (error._tag !== "Unauthorized") return errorResponse(error)
+    known.delete(digest)
+    return yield* refused
   })
 
   // No generator, as in KeyedReads.
