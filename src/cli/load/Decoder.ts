@@ -1,5 +1,5 @@
 /** From a row of a file to the columns of its table, by the schema of its resource, with all of its faults. */
-import { Predicate, Record, Result, Schema, SchemaIssue } from "effect"
+import { Option, Predicate, Record, Result, Schema, SchemaIssue } from "effect"
 import { columnName } from "../../api/records/Field.ts"
 import * as Instant from "../../api/records/Instant.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
@@ -56,14 +56,10 @@ const convert = (value: unknown, type: ColumnType | undefined): unknown => {
   return isNumber && isExact(value) ? Number(value) : value
 }
 
-const isZoned = (text: string) => /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10))
-
-/** The reason why a text is no date, or no time. */
-const timeFault = (text: string, mayLackZone: boolean) => {
+/** The reason why a text is no date, or no time. Without an offset it is UTC. */
+const timeFault = (text: string) => {
   if (/^\d\d?[/.-]\d\d?[/.-]\d{4}/.test(text)) return "must be written YYYY-MM-DD"
-  const instant = Instant.parse(text)
-  if (Result.isFailure(instant)) return instant.failure
-  return mayLackZone || isZoned(text) ? undefined : "has no time zone: add an offset, such as Z, or use --time-zone"
+  return Option.getOrUndefined(Result.getFailure(Instant.parse(text)))
 }
 
 const noPortions = Record.map(PaymentIntent.fields.payment_split.fields, () => null)
@@ -92,14 +88,12 @@ interface Options {
   readonly organization: string | undefined
   /** The organizations that exist. */
   readonly known: ReadonlySet<string>
-  /** True if times may have no offset. */
-  readonly hasTimeZone: boolean
   /** True if the times of the last changes are those of the file. */
   readonly keepsTimes: boolean
 }
 
 /** Makes the decoder of the rows of a resource. */
-export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organization }: Options) => {
+export const make = (resource: Resource, { keepsTimes, known, organization }: Options) => {
   const columns = new Map(
     [...fieldsByColumn(resource)].map(([column, field]) => [
       column,
@@ -130,8 +124,8 @@ export const make = (resource: Resource, { hasTimeZone, keepsTimes, known, organ
     if (name === "id" && text?.trim() === "") return "is blank"
     if (type === "numeric" && text !== undefined && decimal.test(text)) return inexact
     // The schema's own form of a time is wider: text that `Date` accepts, in the zone of this process.
-    if (type === "timestamptz" && text !== undefined) return timeFault(text, hasTimeZone)
-    const fault = type === "date" && text !== undefined ? timeFault(text, true) : undefined
+    if (type === "timestamptz" && text !== undefined) return timeFault(text)
+    const fault = type === "date" && text !== undefined ? timeFault(text) : undefined
     const decoded = decode(value)
     if (fault !== undefined || Result.isSuccess(decoded)) return fault
     return formatIssues(decoded.failure.issue).issues[0]?.message.replace(" | null", "")

@@ -1,5 +1,5 @@
 /** `load`: upserts the rows of files. All are read twice: first every row is checked, then those that differ are written. */
-import { Array, DateTime, Effect, Iterable, Number, Predicate, Schema, Stream } from "effect"
+import { Array, Effect, Iterable, Number, Predicate, Schema, Stream } from "effect"
 import { Argument, type Command, Flag } from "effect/cli"
 import { decodeRows, decodeTexts } from "../../database/Columns.ts"
 import { TaskDatabase } from "../../database/Database.ts"
@@ -14,11 +14,6 @@ import * as Files from "./Files.ts"
 const flags = {
   organization: Output.optional(
     Flag.withDescription(Operators.organization, "Id of the organization of all rows; by default their organization_id")
-  ),
-  timeZone: Flag.String("time-zone").pipe(
-    Flag.withDescription("Time zone of times without an offset, such as America/Denver"),
-    Flag.filterMap(DateTime.zoneMakeNamed, (text) => `${text} is not an IANA time zone`),
-    Output.optional
   ),
   missing: Flag.Literals("missing", ["keep", "delete"]).pipe(
     Flag.withDescription("`delete`: delete the records that the files lack, of each organization in them"),
@@ -87,7 +82,7 @@ const bar = (words: string) => (part: number) =>
 
 /** Loads files, or nothing if a row has a fault. */
 const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, options: Options) {
-  const { keepsTimes, organization, timeZone } = options
+  const { keepsTimes, organization } = options
   const sql = yield* TaskDatabase
   const known = new Set(yield* decodeTexts(sql`select organization_id as text from organizations`))
   if (organization !== undefined && !known.has(organization)) {
@@ -96,26 +91,20 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
 
   /** The decoded rows of a file, many at once. */
   const decodedRows = (file: Files.File, done: string) => {
-    const given = { organization, known, hasTimeZone: timeZone !== undefined, keepsTimes }
-    const decode = Decoder.make(file.resource, given)
+    const decode = Decoder.make(file.resource, { organization, known, keepsTimes })
     return Stream.map(Files.rows(file, bar(`of ${file.path} ${done}`)), Array.map(decode))
   }
 
-  /** Runs statements in a transaction that looks rows up by their keys. */
-  const transact = <A, E>(statements: Effect.Effect<A, E>) => {
-    const settings = {
-      timezone: timeZone === undefined ? "UTC" : DateTime.zoneToString(timeZone),
-      // Citus passes `set local` on to the servers of the rows, and no `set_config`.
-      "citus.propagate_set_commands": "local",
-      jit: "off",
-      enable_seqscan: "off",
-      enable_hashjoin: "off",
-      enable_mergejoin: "off"
-    }
-    const set = sql`select set_config(key, value, true) from json_each_text(${JSON.stringify(settings)}::json)`
-    const keep = sql.literal(`set local practice_data.keep_times = ${keepsTimes}`)
-    return inLongTransaction(sql, Effect.andThen(Effect.andThen(set, sql`${keep}`), statements))
-  }
+  const transact = <A, E>(statements: Effect.Effect<A, E>) =>
+    inLongTransaction(
+      sql,
+      Effect.gen(function* () {
+        // Citus passes `set local` on to the servers of the rows.
+        yield* sql`set local citus.propagate_set_commands = 'local'`
+        yield* sql`set local practice_data.keep_times = ${sql.literal(String(keepsTimes))}`
+        return yield* statements
+      })
+    )
 
   const faults = makeFaults()
   /** The ids in the files, by table and organization. */
@@ -152,7 +141,8 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       const records = rows.map(({ columns, organization: owner }) => ({ organization_id: owner, ...columns }))
       const groups = Object.values(Array.groupBy(records, (record) => Object.keys(record).join()))
       const statements = Effect.forEach(groups, (group) =>
-        written(sql.unsafe(upsert(resource.table, Object.keys(group[0])), [JSON.stringify(group)]))
+        // Of a table that was empty, a plan that is kept would scan it.
+        written(sql.unsafe(upsert(resource.table, Object.keys(group[0])), [JSON.stringify(group)]).unprepared)
       )
       const place = `${path}:${rows[0]?.line} to ${rows.at(-1)?.line}`
       const changed = (yield* Effect.mapError(transact(statements), (error) =>
@@ -198,13 +188,10 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
 export const load = command("load", Operators.tasks, {
   description: `Load records from files: CSV and NDJSON, as UTF-8, named as their tables.
 
-A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
+A file is charges.csv, charges.ndjson or charges.jsonl, or any of them with .gz. Fields have the names of the API or of their columns. A CSV has commas and a header; an empty field is null, and a list is JSON. A time without an offset is UTC. First every row of all files is checked: the same fault of many lines is listed once. With any fault nothing is loaded. Then rows that differ from those of the database are upserted. A field that a row lacks keeps its value. To resume a load that was stopped, run it again.`,
   examples: [
     ["practice-data load charges.csv --organization org_1", "Rows of one organization"],
-    [
-      "practice-data load export/*.csv --time-zone America/Denver",
-      "Files whose rows have an organization_id, with local times"
-    ],
+    ["practice-data load export/*.csv", "Files whose rows have an organization_id"],
     [
       "practice-data load products.csv --organization org_1 --missing delete --yes",
       "The file is complete: delete all other records"

@@ -125,19 +125,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
     })
   )
 
-  it.effect("reads local times in the zone of --time-zone", () =>
+  it.effect("reads times without an offset as UTC", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const owner = yield* organization
-      const times = ["2026-01-31 09:30", "2026-07-01", "2026-07-01T09:30:00.123456789Z"]
+      const times = ["2026-01-31 09:30", "2026-07-01", "2026-07-01T09:30:00.123456789+02"]
       const file = yield* fileOf("charge_refunds.csv", "id,refund_date", ...times.map((time, id) => `${id},${time}`))
-      assert.strictEqual((yield* load(file, "--organization", owner, "--time-zone", "Europe/Berlin")).code, 0)
+      assert.strictEqual((yield* load(file, "--organization", owner)).code, 0)
       const dates = yield* sql`
         select to_char(refund_date at time zone 'UTC', 'MM-DD HH24:MI:SS.US') as date from charge_refunds
         where organization_id = ${owner} order by id`
       assert.deepStrictEqual(
         dates.map(({ date }) => date),
-        ["01-31 08:30:00.000000", "06-30 22:00:00.000000", "07-01 09:30:00.123457"]
+        ["01-31 09:30:00.000000", "07-01 00:00:00.000000", "07-01 07:30:00.123457"]
       )
     })
   )
@@ -226,7 +226,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
 
   it.effect.each([
     [["pets.csv"], 1, "pets.csv:1: cannot be read: "],
-    [["pets.csv", "--time-zone", "Mars/Base"], 2, "not an IANA time zone"],
+    [["pets.csv", "--yes", "1", "--missing", "all"], 2, "missing"],
     [["package.json", "--organization", "a"], 1, "not named after a resource"]
   ] as const)("%j is refused", ([given, code, message]) =>
     Effect.gen(function* () {

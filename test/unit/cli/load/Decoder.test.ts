@@ -11,7 +11,6 @@ import { temporaryFolder } from "../../../support/Process.ts"
 const options = {
   organization: undefined,
   known: new Set(["org_1", "org_2"]),
-  hasTimeZone: false,
   keepsTimes: true
 }
 
@@ -119,7 +118,6 @@ it.effect("each fault is named with its line and field", () =>
       "3: organization_id: is another organization: org_2",
       "4: id: is missing: null",
       "4: original_amount: must be below 1e21, with at most 15 significant digits: 1234567890.123456",
-      "4: created_at: has no time zone: add an offset, such as Z, or use --time-zone: 2026-01-31 09:30:00",
       "5: has 2 fields, but the header has 5",
       "6: has text after a closing quote",
       "7: original_amount: must be below 1e21, with at most 15 significant digits: 1e21",
