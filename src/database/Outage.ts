@@ -15,12 +15,10 @@ export interface OutageOptions {
   readonly probe: Effect.Effect<unknown, SqlError>
   /** Closes all connections, to a server that takes no writes any more. */
   readonly disconnect?: () => void
-  /** Called when an outage begins. */
-  readonly onOutage: () => void
 }
 
 /** Watches a database until the scope closes. */
-export const make = Effect.fnUntraced(function* ({ disconnect, name, onOutage, probe }: OutageOptions) {
+export const make = Effect.fnUntraced(function* ({ disconnect, name, probe }: OutageOptions) {
   const down = Latch.makeUnsafe()
   const reason = MutableRef.make("")
   const successes = MutableRef.make(0)
@@ -42,7 +40,6 @@ export const make = Effect.fnUntraced(function* ({ disconnect, name, onOutage, p
 
   const watch = Effect.gen(function* () {
     yield* down.await
-    onOutage()
     const warning = Effect.logWarning(`The ${name} cannot be reached`)
     yield* Effect.annotateLogs(warning, { dependency: name, reason: reason.current })
     while (down.isOpen()) {

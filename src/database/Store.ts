@@ -40,7 +40,7 @@ export interface StatementRequest<E> {
   readonly unavailable: (failure: Failure) => E
 }
 
-export interface StoreOptions extends Omit<Outage.OutageOptions, "onOutage"> {
+export interface StoreOptions extends Outage.OutageOptions {
   /** The name of its pool in the metrics. Without one, it is not measured. */
   readonly pool?: Pool | undefined
   readonly connections: number
@@ -84,7 +84,6 @@ const metered = Effect.fnUntraced(function* (
   yield* series.read("practice_data_pool_connections_busy", gauges.busy, { pool })
   yield* series.read("practice_data_pool_waiting", gauges.waiting, { pool })
   yield* series.read("practice_data_dependency_up", gauges.up, { dependency: pool })
-  const outages = series.counter("practice_data_dependency_outages_total", { dependency: pool })
   const waits = series.histogram("practice_data_pool_wait_seconds", { pool })
   const durations = series.histogram("practice_data_statement_duration_seconds", { pool })
   const counters = new Map(
@@ -96,8 +95,7 @@ const metered = Effect.fnUntraced(function* (
       counters.get(outcome)?.add()
       waits.observe(waited / 1000)
       if (took !== undefined) durations.observe(took / 1000)
-    },
-    outageBegan: () => outages.add()
+    }
   }
 })
 
@@ -115,7 +113,7 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
   const share = Math.max(1, connections - 2)
   const shares = yield* Cache.make({ capacity: mostKeys, lookup: (_key: string) => Semaphore.make(share) })
   const [all, busy] = [MutableRef.make(0), MutableRef.make(0)]
-  const outage = yield* Outage.make({ ...options, onOutage: () => meter?.outageBegan() })
+  const outage = yield* Outage.make(options)
   const gauges = {
     connections: () => connections,
     busy: () => busy.current,

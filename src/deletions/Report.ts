@@ -1,6 +1,6 @@
 /** The reports of attempts: their log lines, metrics and traces. */
-import { DateTime, Duration, Effect, Function, Number, Record, Struct } from "effect"
-import { Outcome } from "../api/DeletionTasks.ts"
+import { DateTime, Duration, Effect, Function, Number, Record } from "effect"
+import type { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../observability/Time.ts"
@@ -27,15 +27,7 @@ const lines = {
 // To make them for each task takes as much CPU time as all the rest of a task, measured.
 const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
-  takeovers: counter("practice_data_task_takeovers_total"),
-  delays: histogram("practice_data_task_delay_seconds"),
-  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoices", verdict })
-  ),
-  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
-    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
-  ),
-  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
+  delays: histogram("practice_data_task_delay_seconds")
 }))
 
 /** The metrics of attempts. They are there, at 0, from the first call on. */
@@ -64,13 +56,6 @@ export const report = Effect.fnUntraced(function* (
   const late = (yield* Time.wall) - DateTime.toEpochMillis(scheduledFor)
   const metrics = yield* runMetrics
   metrics.runs[result].add()
-  if (isTakeover) metrics.takeovers.add()
-  if (outcome !== undefined) {
-    const { invoiceLines, invoices, linesOfInvoices } = metrics
-    for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict] ?? 0)
-    for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict] ?? 0)
-    linesOfInvoices.add(outcome.lines_of_invoices)
-  }
   if (result === "completed") metrics.delays.observe(Math.max(0, late) / 1000)
   yield* Effect.annotateLogs(lines[result], {
     task_id: taskId,

@@ -111,10 +111,9 @@ const refuseErrors = (server: Server, { responses }: Watched, onRefused: (facts:
 
 /** Measures a listener until the scope closes. */
 const measure = Effect.fnUntraced(function* (server: Server, { responses, sockets }: Watched) {
-  const { counter, gauge, read } = yield* Series.current
+  const { counter, read } = yield* Series.current
   const refused = counter("practice_data_http_connections_refused_total")
   server.on("drop", () => refused.add())
-  gauge("practice_data_http_connections_limit").set(server.maxConnections)
   yield* read("practice_data_http_connections", () => sockets.size)
   yield* read("practice_data_http_requests_in_flight", () => responses.size)
 })

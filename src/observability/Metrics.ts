@@ -89,14 +89,12 @@ export const metrics = {
     { endpoint }
   ),
   practice_data_http_requests_in_flight: gauge("Requests in flight.", {}),
-  practice_data_http_response_bytes_total: counter("Bytes of response bodies.", { endpoint }),
   practice_data_http_requests_refused_total: counter(
     "Requests refused for: limit (RATE_LIMIT, or too much pending), load (too much at once), outage (of a store), " +
       "processor (its outage), invalid (content), protocol (not HTTP), timeout (arrived too slowly), bug (500).",
     { reason: refusals }
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
-  practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the maximum number of open connections.", {}),
   practice_data_http_connections_refused_total: counter("Connections refused at the limit of MAX_CONNECTIONS.", {}),
   practice_data_pool_connections: gauge("Maximum size of a pool.", { pool: pools }),
   practice_data_pool_connections_busy: gauge("Connections in use.", { pool: pools }),
@@ -110,10 +108,6 @@ export const metrics = {
   practice_data_statement_duration_seconds: histogram("Time that a statement held its connection.", { pool: pools }),
   practice_data_dependency_up: gauge(
     "1 if a database is reachable (probed every 5 seconds), or the processor's circuit breaker is closed.",
-    { dependency: [...pools, "processor"] }
-  ),
-  practice_data_dependency_outages_total: counter(
-    "Database outages, and openings of the processor's circuit breaker.",
     { dependency: [...pools, "processor"] }
   ),
   practice_data_tasks: gauge(
@@ -144,14 +138,6 @@ export const metrics = {
     "Finished attempts: failed (to be retried), dead (the last), superseded, released (an outage).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_takeovers_total: counter("Tasks taken over from a worker that died or was paused.", {}),
-  practice_data_task_items_total: counter(
-    "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
-    {
-      kind: ["invoices", "invoice_lines", "lines_of_invoices"],
-      verdict: ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch", "failed"]
-    }
-  ),
   practice_data_task_delay_seconds: histogram(
     "Time from the due time of a deletion task to its completion.",
     {},
@@ -167,19 +153,11 @@ export const metrics = {
   ),
   practice_data_processor_request_duration_seconds: histogram("Duration of a call to the processor.", {}),
   practice_data_processor_circuit_open: gauge("1 if the circuit breaker of the processor is open.", {}),
-  practice_data_processor_account_circuits_open: gauge(
-    "Circuit breakers of accounts, or of a kind of their objects, that are open.",
-    {}
-  ),
   practice_data_ready: gauge(
     "1 if the process is ready: its databases are migrated and grant access, and it is not stopping.",
     {}
   ),
   practice_data_stopping: gauge("1 if the process is stopping: not ready, but still serving requests.", {}),
-  practice_data_event_loop_delay_seconds: gauge(
-    "Event loop delay over the last 15 to 30 seconds: median, 99th percentile and maximum.",
-    { at: ["p50", "p99", "max"] }
-  ),
   practice_data_build_info: gauge("Always 1: the version of the service and of Node, and its roles.", {
     version: "the version of the service",
     node: "the version of Node",
@@ -189,9 +167,7 @@ export const metrics = {
   process_resident_memory_bytes: gauge("Memory of the process.", {}),
   process_memory_limit_bytes: gauge("Memory limit of the process: that of the machine or container.", {}),
   process_cpu_seconds_total: counter("CPU time of the process, in user and system mode.", {}),
-  process_start_time_seconds: gauge("Start of the process, as Unix time in seconds.", {}),
   nodejs_heap_size_used_bytes: gauge("JavaScript heap in use.", {}),
-  nodejs_heap_size_total_bytes: gauge("JavaScript heap allocated.", {}),
   nodejs_heap_size_limit_bytes: gauge("JavaScript heap limit; the process exits beyond it.", {})
 } satisfies Readonly<Record<string, Definition>>
 

@@ -201,7 +201,6 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
   )
   const endpointSeries = memoized((endpoint: string) => ({
     requests: requestCounter(endpoint),
-    bytes: counter("practice_data_http_response_bytes_total", { endpoint }),
     duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
   }))
   const refused = memoized((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
@@ -215,9 +214,8 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
   return (facts: RequestFacts) => {
     const { endpoint } = facts
     const status = statusClass(facts.status)
-    const { bytes, duration, requests } = endpointSeries(endpoint)
+    const { duration, requests } = endpointSeries(endpoint)
     requests(status).add()
-    bytes.add(facts.bytes)
     duration.observe(facts.duration / 1000)
     const reason = refusalReason(facts)
     if (reason !== undefined) refused(reason).add()

@@ -127,7 +127,6 @@ export const make = Effect.map(Series.current, (series) => {
     processorOutcomes.map((outcome) => [outcome, series.counter("practice_data_processor_requests_total", { outcome })])
   )
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
-  const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
 
   /** The circuits of a call, in the order of a verdict. */
   const guarding = ({ account, kind }: Owner) => [
@@ -165,7 +164,6 @@ export const make = Effect.map(Series.current, (series) => {
           for (const [index, { breaker, name, settle }] of admitted.entries()) {
             const change = settle(results[index], ended)
             if (change === undefined) continue
-            if (breaker === psp && change === "opened") outages.add()
             const line =
               change === "closed"
                 ? Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
@@ -181,7 +179,6 @@ export const make = Effect.map(Series.current, (series) => {
     /** Shows the state of the circuits in the metrics until the scope closes. */
     watch: Effect.all([
       series.read("practice_data_processor_circuit_open", psp.openCircuits),
-      series.read("practice_data_processor_account_circuits_open", accounts.openCircuits),
       series.read("practice_data_dependency_up", () => 1 - psp.openCircuits(), { dependency: "processor" })
     ])
   }

@@ -170,14 +170,14 @@ export const logged = Effect.fnUntraced(function* ({ client, stdout }: Way) {
   return facts.toSorted((one, other) => Client.json(one).localeCompare(Client.json(other)))
 })
 
-const counted = /^practice_data_http_(requests(_refused)?_total|response_bytes_total|request_duration_seconds_count)/
+const counted = /^practice_data_http_(requests(_refused)?_total|request_duration_seconds_count)/
 
 /** The counts of requests that a way has had since its start. */
 export const counts = ({ first, samples }: Way) =>
   Effect.map(samples, (all) =>
     Object.entries(all)
       .map(([name, count]) => [name, count - (first[name] ?? 0)] as const)
-      .filter(([name, count]) => count > 0 && counted.test(name) && !/\/health|bytes.*changes"/.test(name))
+      .filter(([name, count]) => count > 0 && counted.test(name) && !/\/health/.test(name))
       .map((sample) => sample.join(" "))
       .toSorted()
   )

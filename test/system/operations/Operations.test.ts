@@ -15,14 +15,11 @@ import * as Program from "../../support/Program.ts"
 import * as Client from "../../support/Client.ts"
 
 /** Metrics that such a program has no series of. */
-const notHere: ReadonlyArray<string> = [
-  "practice_data_processor_circuit_open",
-  "practice_data_processor_account_circuits_open"
-]
+const notHere: ReadonlyArray<string> = ["practice_data_processor_circuit_open"]
 
 const hostile = ['/api/v3/charges/search"}', "/api/v3/charges/search%0Apractice_data_ready%201", "/\\"]
 
-const paths = ["/ops", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/audit"]
+const paths = ["/ops"]
 
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 

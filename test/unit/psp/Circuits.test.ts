@@ -202,24 +202,22 @@ describe("metrics of the processor", () => {
     }).pipe(withRegistry)
   )
 
-  it.effect("show open circuits until they close, and an outage; a refused call is no call", () =>
+  it.effect("show an open circuit until it closes; a refused call is no call", () =>
     Effect.gen(function* () {
       const { calls } = yield* stand
       const state = Effect.map(samples, (all) => [
         all["practice_data_processor_circuit_open"],
-        all["practice_data_processor_account_circuits_open"],
         all['practice_data_dependency_up{dependency="processor"}'],
-        all['practice_data_dependency_outages_total{dependency="processor"}'],
         all["practice_data_processor_request_duration_seconds_count"]
       ])
-      assert.deepStrictEqual(yield* state, [0, 0, 1, 0, 0])
+      assert.deepStrictEqual(yield* state, [0, 1, 0])
       yield* calls(`${fiveOf("1a")} 1a`, "account")
-      assert.deepStrictEqual(yield* state, [0, 1, 1, 0, 5])
+      assert.deepStrictEqual(yield* state, [0, 1, 5])
       yield* calls(`${fiveOf("1b")} 1b`, "psp")
-      assert.deepStrictEqual(yield* state, [1, 1, 0, 1, 10])
+      assert.deepStrictEqual(yield* state, [1, 0, 10])
       yield* TestClock.adjust("5 seconds")
       yield* calls("1a", "works")
-      assert.deepStrictEqual(yield* state, [0, 0, 1, 1, 11])
+      assert.deepStrictEqual(yield* state, [0, 1, 11])
     }).pipe(withRegistry)
   )
 })
