@@ -81,39 +81,27 @@ const show = command("tasks show", Operators.tasks, {
 })
 
 const replay = command("tasks replay", Operators.tasks, {
-  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or all dead tasks of an organization or with a reason`,
+  description: `Replay a dead deletion task now, with ${maximumAttempts} new attempts, or all dead tasks of an organization`,
   examples: [
     ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
-    ["practice-data tasks replay --reason invoices_total_check --yes"]
+    ["practice-data tasks replay --organization org_1 --yes"]
   ],
-  flags: {
-    ...identity,
-    reason: Flag.String("reason").pipe(
-      Flag.withDescription("All dead tasks whose last error contains this text"),
-      Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
-      Output.optional
-    ),
-    yes: Output.flag("yes", "Replay several tasks; without it, only count them")
+  flags: { ...identity, yes: Output.flag("yes", "Replay several tasks; without it, only count them") }
+})(function* ({ yes, ...given }) {
+  const { id, key, organization: owner } = given
+  if (id === undefined && key === undefined && owner !== undefined) {
+    const count = yield* Tasks.countDead(owner)
+    if (count === 0) return yield* refused(`${owner} has no dead task.`)
+    yield* confirmed(yes, `replay ${counted(count, "dead task")}`)
+    return yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(owner), "task")}`)
   }
-})(function* ({ reason, yes, ...given }) {
-  if (given.id !== undefined || given.key !== undefined) {
-    if (reason !== undefined) return yield* misused("Use either a task-id, or --reason.")
-    const which = yield* identify(given)
-    yield* Effect.catchTag(
-      Commands.replayTask(which),
-      "NotChanged",
-      notChanged(which, "Only dead tasks can be replayed.")
-    )
-    return yield* Output.print(`Replaying ${which.id}`)
-  }
-  const filter = { organization: given.organization, reason }
-  if (Object.values(filter).every(Predicate.isUndefined)) {
-    return yield* misused("Use either a task-id, or --organization or --reason.")
-  }
-  const count = yield* Tasks.countDead(filter)
-  if (count === 0) return yield* refused("No dead task matches.")
-  yield* confirmed(yes, `replay ${counted(count, "dead task")}`)
-  yield* Output.print(`Replaying ${counted(yield* Commands.replayDead(filter), "task")}`)
+  const which = yield* identify(given)
+  yield* Effect.catchTag(
+    Commands.replayTask(which),
+    "NotChanged",
+    notChanged(which, "Only dead tasks can be replayed.")
+  )
+  yield* Output.print(`Replaying ${which.id}`)
 })
 
 const cancel = command("tasks cancel", Operators.tasks, {
@@ -148,11 +136,13 @@ const listItems = command("deletions list", Operators.tasks, {
     verdict: Output.optional(
       Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
     ),
-    id: Output.text("id", "Only the invoice or line with this id"),
+    id: Output.text("id", "Only the invoice or line with this id; with --organization"),
     limit: Output.limit("items"),
     json: Output.json
   }
 })(function* ({ json, limit, ...filter }) {
+  if (filter.id !== undefined && filter.organization === undefined)
+    return yield* misused("Use --id with --organization.")
   yield* Output.rows(json, yield* Facts.list(filter, limit), [...itemFields, "organization_id", "task_id"])
 })
 

@@ -41,25 +41,26 @@ export type Fact = typeof Fact.Type
 const columns = `d.organization_id, d.task_id, d.kind, d.id, d.verdict, ${isoTime("d.deleted_at")},
   ${isoTime("d.undone_at")}, d.clinic_id, d.client_id, d.invoice_id`
 
-/** The facts of an id in some organizations. */
-const hasId = (sql: Database, organizations: ReadonlyArray<string>, id: string) =>
-  sql`deletion_key(d.organization_id, d.id) in (select deletion_key(o, ${id}) from unnest(${organizations}::text[]) o)
-    and d.id = ${id}`
+/** The facts of an id. */
+const hasId = (sql: Database, organization: string, id: string) =>
+  sql`d.organization_id = ${organization} and d.id = ${id}
+    and deletion_key(d.organization_id, d.id) = deletion_key(${organization}, ${id})`
 
-export type FactFilter = Readonly<Record<"organization" | "id", string | undefined>> & {
+export interface FactFilter {
+  readonly organization: string | undefined
+  /** The id of an invoice or a line; only with an organization. */
+  readonly id: string | undefined
   readonly verdict: Verdict | undefined
 }
 
-/** The newest facts of a filter. An id is searched in an organization, or in registered ones. */
+/** The newest facts of a filter. */
 export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: FactFilter, limit: number) {
   const sql = yield* TaskDatabase
   const isOwned = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
-  const isNamed =
-    id === undefined ? sql`true` : hasId(sql, organization === undefined ? yield* Tasks.searched : [organization], id)
   return yield* decodeRows(Fact)(
     sql`
     select ${sql.literal(columns)} from deletions d
-    where ${isOwned} and ${isNamed}
+    where ${id === undefined ? isOwned : hasId(sql, organization ?? "", id)}
       and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
     order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`
       .unprepared
@@ -91,10 +92,9 @@ export type Target =
 const isTarget = (sql: Database, target: Target) => {
   const named =
     "task" in target
-      ? sql`d.task_id = ${target.task}`
-      : sql`d.kind = ${target.kind} and ${hasId(sql, [target.organization], target.id)}`
-  return sql`d.organization_id = ${target.organization} and ${named}
-    and d.undone_at is null and (d.holds or d.verdict = 'not_found')`
+      ? sql`d.organization_id = ${target.organization} and d.task_id = ${target.task}`
+      : sql`d.kind = ${target.kind} and ${hasId(sql, target.organization, target.id)}`
+  return sql`${named} and d.undone_at is null and (d.holds or d.verdict = 'not_found')`
 }
 
 /** The number of facts that can be undone: they delete rows, or are remembered. */

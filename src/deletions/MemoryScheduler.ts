@@ -82,7 +82,6 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
             token: task.token,
             attempt: task.attempts,
             isTakeover,
-            traceParent: null,
             isDead: task.dueAt === Infinity,
             lastError: null
           }

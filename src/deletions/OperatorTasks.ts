@@ -8,7 +8,7 @@ import type { Fragment } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime, decodeRows, decodeTexts, unionAll } from "../database/Columns.ts"
+import { isoTime, decodeRows, unionAll } from "../database/Columns.ts"
 
 /** A task without its payload. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -28,8 +28,7 @@ export const Task = Schema.Struct({
   /** The time of its deletion or undoing, while open transactions may bring rows; otherwise null. */
   unsettled_since: Schema.NullOr(Schema.String),
   invoices_count: Schema.Int,
-  invoice_lines_count: Schema.Int,
-  trace_parent: Schema.NullOr(Schema.String)
+  invoice_lines_count: Schema.Int
 })
 export type Task = typeof Task.Type
 
@@ -40,7 +39,7 @@ const times = ["received_at", "scheduled_for", "due_at", "started_at", "finished
 const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times.join(", ")}, t.attempts, (
     select ${isoTime("u.since")} from deletions_unsettled u
     where u.organization_id = t.organization_id and u.task_id = t.id order by u.since limit 1
-  ) as unsettled_since, left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count, t.trace_parent`
+  ) as unsettled_since, left(t.last_error, 4000) as last_error, t.outcome, t.invoices_count, t.invoice_lines_count`
 
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
@@ -80,15 +79,6 @@ export const list = Effect.fnUntraced(function* ({ organization, state }: TaskFi
   )
 })
 
-/** The first thousand registered organizations that have tasks, in which tasks and facts are searched by an id. */
-export const searched = Effect.gen(function* () {
-  const sql = yield* TaskDatabase
-  return yield* decodeTexts(sql`
-    select organization_id as text from organizations o
-    where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
-    order by organization_id limit 1000`)
-})
-
 /** The id of a task, and its organization where it is known, which finds it faster. */
 export type Identity = Readonly<{ id: string; organization: string | undefined }>
 
@@ -118,43 +108,32 @@ export const change = Effect.fnUntraced(function* <R>(
   return yield* new NotChanged({ state: task?.state })
 })
 
+const isDeadOf = (sql: Database, organization: string) => sql`t.state = 'dead' and t.organization_id = ${organization}`
+
 /** Makes dead tasks due at once, with no attempt counted. Their last error stays until they complete. */
 const revive = Effect.fnUntraced(function* (sql: Database, isChosen: Fragment) {
   return yield* sql`
     update deletion_tasks t set
       state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null, claim_token = null
-    where t.state = 'dead' and ${isChosen} returning 1`
+    where ${isChosen} returning 1`
 })
 
 /** Makes a dead task due at once, with all its attempts before it. Returns its organization. */
 export const replay = Effect.fn("Tasks.replay")(function* (task: Identity) {
   const sql = yield* TaskDatabase
-  return yield* change(task, (owner) => revive(sql, sql`t.organization_id = ${owner} and t.id = ${task.id}`))
+  return yield* change(task, (owner) => revive(sql, sql`${isDeadOf(sql, owner)} and t.id = ${task.id}`))
 })
 
-/** The bounds of dead tasks: their organization, and a part of their last error. */
-export type DeadFilter = Readonly<Record<"organization" | "reason", string | undefined>>
-
-export const longestReason = 200
-
-/** The bounds of a filter in words, without its organization. */
-export const boundsText = ({ reason }: DeadFilter) =>
-  reason === undefined ? "dead" : `dead, with "${reason}" in the last error`
-
-const isBounded = (sql: Database, { organization, reason = "" }: DeadFilter) =>
-  sql`${ownedBy(sql, organization)} and strpos(coalesce(t.last_error, ''), ${reason}) > 0`
-
-/** Counts the dead tasks of a filter. */
-export const countDead = Effect.fnUntraced(function* (filter: DeadFilter) {
+/** Counts the dead tasks of an organization. */
+export const countDead = Effect.fnUntraced(function* (organization: string) {
   const sql = yield* TaskDatabase
-  const rows = yield* sql`select from deletion_tasks t where t.state = 'dead' and ${isBounded(sql, filter)}`
-  return rows.length
+  return (yield* sql`select from deletion_tasks t where ${isDeadOf(sql, organization)}`).length
 })
 
-/** Replays the dead tasks of a filter, and returns their number. */
-export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter) {
+/** Replays the dead tasks of an organization, and returns their number. */
+export const replayDead = Effect.fn("Tasks.replayDead")(function* (organization: string) {
   const sql = yield* TaskDatabase
-  return (yield* revive(sql, isBounded(sql, filter))).length
+  return (yield* revive(sql, isDeadOf(sql, organization))).length
 })
 
 /** Tasks of a state beyond this are not counted. */
@@ -172,32 +151,6 @@ export const TaskCounts = Schema.Struct({
   now: Schema.String
 })
 export type TaskCounts = typeof TaskCounts.Type
-
-/** The tasks that ended in an hour. `start`: milliseconds since 1970. */
-const EndedTasks = Schema.Struct({
-  start: Schema.Finite,
-  completed: Schema.Int,
-  cancelled: Schema.Int,
-  dead: Schema.Int
-})
-
-const endedIn = (state: State) => {
-  const [, condition] = indexes[state]
-  return `select t.finished_at, t.state from deletion_tasks t
-    where ${condition} and t.finished_at >= date_trunc('hour', now()) - interval '23 hours'`
-}
-
-/** Counts the tasks that ended in each hour of the last day, in the partial index of each state. */
-export const lastDay = (sql: Database) =>
-  decodeRows(EndedTasks)(
-    sql.unsafe(`
-      select (extract(epoch from date_trunc('hour', finished_at)) * 1000)::float8 as start,
-        count(*) filter (where state = 'completed')::integer as completed,
-        count(*) filter (where state = 'cancelled')::integer as cancelled,
-        count(*) filter (where state = 'dead')::integer as dead
-      from (${(["completed", "cancelled", "dead"] as const).map(endedIn).join(" union all ")}) ended
-      group by date_trunc('hour', finished_at) order by 1`)
-  )
 
 const mostRows = `limit ${mostCounted + 1}`
 

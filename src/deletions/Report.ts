@@ -71,12 +71,11 @@ export const report = Effect.fnUntraced(function* (
   })
 })
 
-/** Runs an attempt in a trace of its own, which is linked to that of its delivery. */
-export const traceRun = ({ attempt, organization, taskId, traceParent }: Claim) =>
+/** Runs an attempt in a trace of its own. */
+export const traceRun = ({ attempt, organization, taskId }: Claim) =>
   Tracing.root({
     name: "process deletion_tasks",
     kind: "consumer",
-    links: [Tracing.parseTraceParent(traceParent)].flatMap((link) => link ?? []),
     attributes: {
       "practice_data.tasks": 1,
       "practice_data.task_id": taskId,

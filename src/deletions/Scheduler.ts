@@ -11,7 +11,6 @@ import { Outcome } from "../api/DeletionTasks.ts"
 import { decodeRows } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { type Failure, safeReason } from "../database/SqlFailure.ts"
-import * as Tracing from "../observability/Tracing.ts"
 import * as Backlog from "./Backlog.ts"
 import { type Delivery, Receipt, makeReceipt } from "./Delivery.ts"
 import * as Marks from "./Marks.ts"
@@ -53,8 +52,6 @@ const Claim = Schema.Struct({
   attempt: Schema.Int,
   /** True if the worker of the attempt before has stopped. */
   isTakeover: Schema.Boolean,
-  /** The `traceparent` of the delivery, where it was sampled. */
-  traceParent: Schema.NullOr(Schema.String),
   isDead: Schema.Boolean,
   lastError: Schema.NullOr(Schema.String)
 })
@@ -183,18 +180,17 @@ export const makeScheduler = Effect.fnUntraced(function* (
         const { fingerprint, organization, taskId } = delivery
         const receipt = yield* makeReceipt(delivery, delay)
         const [receivedAt, scheduledFor] = [at(receipt.received_at), at(receipt.scheduled_for)]
-        const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const { hasRoom, isKnown } = yield* room(organization)
         const row = sql`
           ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${fingerprint},
           ${sql.json(delivery.deletions)}::jsonb, ${isKnown}, ${receipt.invoices_count}, ${receipt.invoice_lines_count},
-          ${receivedAt}, ${scheduledFor}, ${scheduledFor}, ${ownTrace}`
+          ${receivedAt}, ${scheduledFor}, ${scheduledFor}`
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const insert = sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload, is_known,
-            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
           ) values (${row})
           on conflict (organization_id, id) do nothing returning 1`
         if (hasRoom && (yield* insert).length > 0) return { status: "scheduled", receipt }
@@ -243,7 +239,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
         from task where t.organization_id = ${task.organization} and t.id = task.id
         returning t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
           t.scheduled_for as "scheduledFor", t.claim_token as token, t.attempts as attempt, task.is_takeover as "isTakeover",
-          t.trace_parent as "traceParent", task.is_dead as "isDead", t.last_error as "lastError"`)
+          task.is_dead as "isDead", t.last_error as "lastError"`)
       return started
     }, asWorker),
 

@@ -111,14 +111,12 @@ export interface Options {
   readonly startTime: bigint
   /** Without one, the span is the first of a new trace. */
   readonly parent?: Tracer.AnySpan | undefined
-  /** Spans of other traces that led to this one. */
-  readonly links?: ReadonlyArray<Tracer.AnySpan>
 }
 
-/** Makes a span if it is sampled: as its parent, or one of its links, otherwise by ratio. */
+/** Makes a span if it is sampled: as its parent, otherwise by ratio. */
 export const start = (
   { describe: describeSpan, ratio, tracer }: Traces,
-  { kind, links = [], name, parent, startTime }: Options
+  { kind, name, parent, startTime }: Options
 ): Tracer.Span | undefined => {
   if (parent?.sampled === false) return undefined
   const span = tracer.span({
@@ -126,13 +124,12 @@ export const start = (
     kind,
     startTime,
     parent: Option.fromUndefinedOr(parent),
-    links: links.map((link) => ({ span: link, attributes: {} })),
+    links: [],
     annotations: Context.empty(),
     root: parent === undefined,
     sampled: true
   })
-  const isSampled = parent !== undefined || links.some(({ sampled }) => sampled) || isTaken(ratio, span.traceId)
-  return isSampled ? describeSpan(span) : undefined
+  return parent !== undefined || isTaken(ratio, span.traceId) ? describeSpan(span) : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)
@@ -172,7 +169,7 @@ export const root =
       return Effect.onExit(within(span, effect), (exit) => Effect.sync(() => span.end(now(fiber.context), exit)))
     })
 
-/** The `traceparent` of the current span, for calls and for later work; undefined if that is not sampled. */
+/** The `traceparent` of the current span, for calls; undefined if that is not sampled. */
 export const currentTraceParent: Effect.Effect<string | undefined> = Effect.withFiber(({ cache }) => {
   const { span, tracerEnabled } = cache
   const isSampled = tracerEnabled && span?.sampled === true

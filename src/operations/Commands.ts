@@ -123,9 +123,8 @@ export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (or
   "replayed"
 ])
 
-/** A replay of the dead tasks of all organizations is logged with the organization `*`. */
-export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, filter) =>
-  count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
+export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, organization) =>
+  count === 0 ? undefined : [organization, "dead", `${count} replayed`]
 )
 
 export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, ({ organization }, { id }) => [

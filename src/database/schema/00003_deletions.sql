@@ -22,7 +22,6 @@ create table deletion_tasks (
   finished_at         timestamptz,
   last_error          text,
   outcome             jsonb,
-  trace_parent        text,
   is_known            boolean not null default true,
   primary key (organization_id, id)
 );
@@ -42,7 +41,6 @@ comment on column deletion_tasks.fingerprint is 'Hash of the payload: tells a re
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run. One that runs is taken over at this time, unless its worker has its row locked';
 comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
-comment on column deletion_tasks.trace_parent is 'Trace of the delivery, to which each run is linked';
 
 -- A sender never repeats a delivery that was confirmed, so a crash may lose none.
 create function commit_durably() returns trigger language plpgsql set search_path = pg_catalog, pg_temp

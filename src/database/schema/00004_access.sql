@@ -66,7 +66,7 @@ grant select on intake_secrets to practice_data_intake;
 grant select (organization_id) on organizations to practice_data_intake, practice_data_worker;
 grant select, insert (
   organization_id, id, idempotency_key, fingerprint, payload, invoices_count, invoice_lines_count, received_at,
-  scheduled_for, due_at, trace_parent, is_known
+  scheduled_for, due_at, is_known
 ) on deletion_tasks to practice_data_intake;
 
 grant select, update (is_deleted, deleted_at, updated_at) on invoices, invoice_lines to practice_data_worker;

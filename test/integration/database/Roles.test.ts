@@ -31,7 +31,7 @@ const privileges = {
     "removals"
   ],
   "intake INSERT": [
-    "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at trace_parent is_known)"
+    "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at is_known)"
   ],
   "intake SELECT": [
     "deletion_tasks",

@@ -29,8 +29,7 @@ const Span = Schema.Struct({
   startTimeUnixNano: Schema.String,
   endTimeUnixNano: Schema.String,
   status: Schema.Struct({ code: Schema.Int }),
-  attributes,
-  links: listOf(ids)
+  attributes
 })
 export type Span = typeof Span.Type
 

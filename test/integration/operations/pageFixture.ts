@@ -40,8 +40,7 @@ export const taskOf = (organization: string, key: string, state: State, now: num
       : null,
   unsettled_since: state === "completed" ? iso(now - 8 * minute) : null,
   invoices_count: 4,
-  invoice_lines_count: 3,
-  trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+  invoice_lines_count: 3
 })
 
 /** The last hour of a process that was busy, and failed for some of it. */
