@@ -108,7 +108,9 @@ const item = (loc: Loc, { type, msg }: Fault): ValidationError => ({ loc, msg, t
 const isExtra = (issue: SchemaIssue.Issue): boolean =>
   issue._tag === "UnexpectedKey" || (issue._tag === "Pointer" && isExtra(issue.issue))
 
-/** The faults of an issue, in the order of the schema's fields, unknown fields last. */
+const maximumFaults = 100
+
+/** The first faults of an issue, in the order of the schema's fields, unknown fields last. */
 export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyArray<ValidationError> => {
   const named = issue._tag === "Filter" ? faultIn(issue.filter.annotations) : undefined
   if (named !== undefined) return [item(loc, named)]
@@ -118,10 +120,12 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
   }
   if (!("issues" in issue) || issue.issues.length === 0) return [item(loc, issueFault(issue))]
   const known = issue.issues.filter((inner) => !isExtra(inner))
-  return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
+  const errors: Array<ValidationError> = []
+  for (const inner of [...known, ...issue.issues.filter(isExtra)]) {
+    if (errors.length < maximumFaults) errors.push(...validationErrors(inner, loc))
+  }
+  return errors
 }
-
-export const maximumFaults = 100
 
 const longestName = 64
 

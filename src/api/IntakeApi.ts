@@ -7,7 +7,7 @@ import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import * as Errors from "./Errors.ts"
 import { annotations, bodyStatuses, documentation, errorStatus, type Status } from "./openapi/Document.ts"
-import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
+import { faults, patternMismatch, stringTooLong } from "./Faults.ts"
 
 /** The most items of a delivery, of both kinds together. */
 export const maximumItems = 3000
@@ -91,10 +91,8 @@ export const InvoiceDeletions = Schema.Struct({
 })
   .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
-    Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => {
-      const all = invoices.length + invoice_lines.length
-      if (all === 0) return refuse(faults.noItems)
-      return all > maximumItems ? refuse(tooLong(maximumItems, all)) : undefined
+    Schema.makeFilter(({ invoices = [], invoice_lines = [] }) => invoices.length + invoice_lines.length > 0, {
+      fault: faults.noItems
     })
   )
   .annotate({ identifier: "InvoiceDeletions" })

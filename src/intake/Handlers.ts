@@ -1,9 +1,8 @@
 /** The intake: takes deliveries, and schedules each once. */
-import { type Duration, Effect, Predicate, Result, Schema } from "effect"
+import { type Duration, Effect, Predicate, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type RequestInvalid, type ValidationError } from "../api/Errors.ts"
-import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
+import { faults, invalidAt, invalidRequest, tooLong, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
 import { type Delivery, makeDelivery, type Receipt, makeReceipt } from "../deletions/Delivery.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
@@ -13,47 +12,18 @@ import * as Throttle from "../observability/Throttle.ts"
 
 const countItems = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
-/** Decodes one of the lists, and adds its faults to `errors`, until there are enough. */
-const decodeList = <Item>(name: "invoices" | "invoice_lines", item: Schema.Decoder<Item>) => {
-  const decodeItem = Schema.decodeUnknownResult(item, { errors: "all" })
-  return (list: unknown, errors: Array<ValidationError>) => {
-    const items: Array<Item> = []
-    if (list === undefined) return items
-    if (!Array.isArray(list)) errors.push({ loc: ["body", name], ...faults.list })
-    else
-      for (const [index, each] of list.entries()) {
-        const decoded = decodeItem(each)
-        if (Result.isSuccess(decoded)) items.push(decoded.success)
-        else errors.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
-        if (errors.length >= maximumFaults) break
-      }
-    return items
-  }
-}
+const decodeDeletions = Schema.decodeUnknownEffect(Intake.InvoiceDeletions, { errors: "all" })
 
-const decodeInvoices = decodeList("invoices", Intake.DeletedInvoice)
-const decodeLines = decodeList("invoice_lines", Intake.DeletedInvoiceLine)
-
-/** Decodes a body item by item, no further than there is room for faults: all faults of 20 KB took 30 ms. */
-export const decode = Effect.fnUntraced(function* (
-  body: unknown
-): Effect.fn.Return<Intake.InvoiceDeletions, RequestInvalid> {
-  if (!Predicate.isObject(body)) return yield* invalidAt(["body"], faults.object)
-  const { invoices, invoice_lines } = body
+/** Decodes a body. Its items are counted first: all faults of very many would take long. */
+export const decode = Effect.fnUntraced(function* (body: unknown) {
+  const { invoice_lines, invoices, ...others } = Predicate.isObject(body) ? body : {}
   const count = countItems(invoices) + countItems(invoice_lines)
   if (count > Intake.maximumItems) return yield* invalidAt(["body"], tooLong(Intake.maximumItems, count))
-  const errors: Array<ValidationError> = []
-  const decoded = {
-    invoices: decodeInvoices(invoices, errors),
-    invoice_lines: decodeLines(invoice_lines, errors)
+  const unknown = Object.keys(others)
+  if (invoices === undefined && invoice_lines === undefined && unknown.length > 0) {
+    return yield* invalidRequest(unknown.map((name) => ({ loc: ["body", name], ...faults.noLists })))
   }
-  if (errors.length > 0) return yield* invalidRequest(errors)
-  if (count > 0) return decoded
-  const unknown = Object.keys(body)
-  if (invoices !== undefined || invoice_lines !== undefined || unknown.length === 0) {
-    return yield* invalidAt(["body"], faults.noItems)
-  }
-  return yield* invalidRequest(unknown.map((name) => ({ loc: ["body", name], ...faults.noLists })))
+  return yield* Effect.mapError(decodeDeletions(body), ({ issue }) => invalidRequest(validationErrors(issue, ["body"])))
 })
 
 /** Reads the delivery of the current request. */
