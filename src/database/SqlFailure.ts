@@ -58,7 +58,7 @@ export const isLost = (error: SqlError): boolean =>
   (error.reason._tag === "ConnectionError" && !errorCode(error).startsWith("08"))
 
 /** Classifies a failure: no time or room for the statement, a statement that is refused, or no working database. */
-export const failureKind = (error: SqlError) => {
+const failureKind = (error: SqlError) => {
   const { _tag, operation } = error.reason
   if (isShort(error) || isContended(error) || _tag === "StatementTimeoutError") return "Busy"
   // A privilege, table or function is missing.

@@ -17,13 +17,13 @@ import {
   Semaphore
 } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
+import type { Pool } from "../observability/Metrics.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { monotonicMillis as now } from "../observability/Time.ts"
 import * as Outage from "./Outage.ts"
-import { Failure, toFailure, failureKind } from "./SqlFailure.ts"
+import { Failure, toFailure } from "./SqlFailure.ts"
 
 /** The milliseconds that a statement waits for a connection. */
 const longestWait = 1000
@@ -48,78 +48,54 @@ export interface StoreOptions extends Outage.OutageOptions {
   readonly isCancellable: boolean
 }
 
-type Outcome = (typeof statementOutcomes)[number]
+/** The store has given a statement up. */
+class GivenUp extends Data.TaggedError("GivenUp")<{ readonly failure: Failure }> {}
 
-/** A statement that the store has given up. */
-class GivenUp extends Data.TaggedError("GivenUp")<{ readonly failure: Failure; readonly outcome: Outcome }> {}
-
-const givenUp = (outcome: Outcome, failure: Failure) => Effect.fail(new GivenUp({ failure, outcome }))
+const givenUp = (failure: Failure) => Effect.fail(new GivenUp({ failure }))
 
 // Made once: a stack trace costs more than the rest.
-const noConnection = givenUp("refused", Failure.Busy({ reason: "No connection became free in time" }))
-const timedOut = givenUp("timeout", Failure.Busy({ reason: "No response in time" }))
-const isDown = givenUp("unreachable", Failure.Unreachable({ reason: "The database is down" }))
+const noConnection = givenUp(Failure.Busy({ reason: "No connection became free in time" }))
+const timedOut = givenUp(Failure.Busy({ reason: "No response in time" }))
+const isDown = givenUp(Failure.Unreachable({ reason: "The database is down" }))
 
 const isUnanswered = <E>(error: E): error is Extract<E, SqlError | GivenUp> =>
   error instanceof GivenUp || isSqlError(error)
 
-const statementOutcome = (exit: Exit.Exit<unknown, unknown>): Outcome => {
-  if (Exit.isSuccess(exit)) return "success"
-  if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
-  const error = Cause.squash(exit.cause)
-  if (error instanceof GivenUp) return error.outcome
-  if (!isSqlError(error)) return "failed"
-  if (error.reason._tag === "StatementTimeoutError") return "timeout"
-  if (failureKind(error) === "Busy") return "busy"
-  return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
-}
+const statementOutcome = (exit: Exit.Exit<unknown, unknown>) =>
+  Exit.isSuccess(exit) ? "success" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 
 /** Measures a pool, its database and its statements until the scope closes. */
 const metered = Effect.fnUntraced(function* (
   pool: Pool,
-  gauges: Readonly<Record<"connections" | "busy" | "waiting" | "up", () => number>>
+  gauges: Readonly<Record<"connections" | "busy" | "up", () => number>>
 ) {
   const series = yield* Series.current
   yield* series.read("practice_data_pool_connections", gauges.connections, { pool })
   yield* series.read("practice_data_pool_connections_busy", gauges.busy, { pool })
-  yield* series.read("practice_data_pool_waiting", gauges.waiting, { pool })
   yield* series.read("practice_data_dependency_up", gauges.up, { dependency: pool })
   const waits = series.histogram("practice_data_pool_wait_seconds", { pool })
   const durations = series.histogram("practice_data_statement_duration_seconds", { pool })
-  const counters = new Map(
-    statementOutcomes.map((outcome) => [outcome, series.counter("practice_data_statements_total", { pool, outcome })])
-  )
+  const counter = (outcome: ReturnType<typeof statementOutcome>) =>
+    series.counter("practice_data_statements_total", { pool, outcome })
+  const counters = { success: counter("success"), failed: counter("failed"), interrupted: counter("interrupted") }
   return {
     /** Times are in milliseconds; `took` is undefined if a statement never had a connection. */
-    ended: (outcome: Outcome, waited: number, took: number | undefined) => {
-      counters.get(outcome)?.add()
+    ended: (outcome: keyof typeof counters, waited: number, took: number | undefined) => {
+      counters[outcome].add()
       waits.observe(waited / 1000)
       if (took !== undefined) durations.observe(took / 1000)
     }
   }
 })
 
-/** Counts the runs of an effect that have not ended. */
-const counted = <A, E, R>(count: MutableRef.MutableRef<number>, effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => MutableRef.increment(count)),
-    () => effect,
-    () => Effect.sync(() => MutableRef.decrement(count))
-  )
-
 export const make = Effect.fnUntraced(function* (options: StoreOptions) {
   const { connections, isCancellable, name, pool } = options
   const permits = yield* PartitionedSemaphore.make<string>({ permits: connections })
   const share = Math.max(1, connections - 2)
   const shares = yield* Cache.make({ capacity: mostKeys, lookup: (_key: string) => Semaphore.make(share) })
-  const [all, busy] = [MutableRef.make(0), MutableRef.make(0)]
+  const busy = MutableRef.make(0)
   const outage = yield* Outage.make(options)
-  const gauges = {
-    connections: () => connections,
-    busy: () => busy.current,
-    waiting: () => all.current - busy.current,
-    up: () => (outage.isDown() ? 0 : 1)
-  }
+  const gauges = { connections: () => connections, busy: () => busy.current, up: () => Number(!outage.isDown()) }
   const meter = pool && (yield* metered(pool, gauges))
   const warnUnanswered = Throttle.make(`The ${name} did not answer`)
   const warnRefused = Throttle.make(`The ${name} refuses the service`)
@@ -145,9 +121,12 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
       begun.current = now(clock)
       return outage.observe(isCancellable ? statements : Effect.uninterruptible(statements))
     })
-    const admitted = Effect.flatMap(Cache.get(shares, key), (own) =>
-      own.withPermit(permits.withPermit(key)(counted(busy, statement)))
+    const counted = Effect.acquireUseRelease(
+      Effect.sync(() => MutableRef.increment(busy)),
+      () => statement,
+      () => Effect.sync(() => MutableRef.decrement(busy))
     )
+    const admitted = Effect.flatMap(Cache.get(shares, key), (own) => own.withPermit(permits.withPermit(key)(counted)))
 
     const wait = Effect.fnUntraced(function* (result: Effect.Effect<A, E | GivenUp>) {
       const early = yield* Effect.timeoutOption(result, Math.min(limit, longestWait))
@@ -161,7 +140,7 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
 
     // In a fiber of its own, which is cancelled in the background: where a server hangs, that takes seconds.
     const result = Effect.acquireUseRelease(
-      Effect.forkDetach(counted(all, admitted), { startImmediately: true }),
+      Effect.forkDetach(admitted, { startImmediately: true }),
       (fiber) => wait(Fiber.join(fiber)),
       (fiber) => Effect.sync(() => fiber.interruptUnsafe())
     )

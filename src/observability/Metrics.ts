@@ -59,16 +59,6 @@ export const deliveries = [
 export const pools = ["records", "changes", "credentials", "tasks", "embedded"] as const
 export type Pool = (typeof pools)[number]
 
-export const statementOutcomes = [
-  "success",
-  "timeout",
-  "refused",
-  "busy",
-  "unreachable",
-  "failed",
-  "interrupted"
-] as const
-
 export const processorOutcomes = [
   "success",
   "rate_limited",
@@ -98,12 +88,10 @@ export const metrics = {
   practice_data_http_connections_refused_total: counter("Connections refused at the limit of MAX_CONNECTIONS.", {}),
   practice_data_pool_connections: gauge("Maximum size of a pool.", { pool: pools }),
   practice_data_pool_connections_busy: gauge("Connections in use.", { pool: pools }),
-  practice_data_pool_waiting: gauge("Statements waiting for a connection.", { pool: pools }),
   practice_data_pool_wait_seconds: histogram("Time that a statement waited for a connection.", { pool: pools }),
   practice_data_statements_total: counter(
-    "Statements: timeout (no result in time), refused (no connection in time), busy (the database had no room, or a " +
-      "lock was not free), unreachable (the database is down), failed (their own error), interrupted (by the caller).",
-    { pool: pools, outcome: statementOutcomes }
+    "Statements, by outcome; interrupted ones by their caller. The log has the reasons of those that failed.",
+    { pool: pools, outcome: ["success", "failed", "interrupted"] }
   ),
   practice_data_statement_duration_seconds: histogram("Time that a statement held its connection.", { pool: pools }),
   practice_data_dependency_up: gauge(
