@@ -103,8 +103,8 @@ const GetRequest = Schema.Struct({
 export type GetRequest = typeof GetRequest.Type
 
 /**
- * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not
- * called as its paths, since the intake has a group of that name.
+ * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not named as
+ * its paths are: the intake has a group of that name.
  */
 export const deletionTasks = HttpApiGroup.make("deletion-tasks")
   .annotateMerge(

@@ -67,7 +67,7 @@ const ownId = (description: string, example: string) =>
 // The contract does not say that these are required, and a refused delivery is a deletion that does not happen.
 const otherId = (description: string, example: string) => Schema.optionalKey(Schema.NullOr(ownId(description, example)))
 
-/** An invoice to delete, all its lines with it. */
+/** An invoice to delete, with all its lines. */
 export const DeletedInvoice = Schema.Struct({
   invoice_id: ownId("The invoice. All its lines are deleted with it.", "invoice_oakridge_0001"),
   clinic_id: otherId("Its home or servicing clinic. On a mismatch, the item is skipped.", "clinic_oakridge_01"),

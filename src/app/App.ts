@@ -123,7 +123,7 @@ const roleLayers = (settings: Settings) => {
       routes: Server.dataApiRoutes,
       background: watchChanges
     },
-    // It may not keep the order of the records.
+    // Its login may not run the clock of the changes.
     intake: {
       services: Layer.mergeAll(scheduler, IntakeSecrets.layer, signatures),
       lane: Layer.empty,

@@ -124,8 +124,8 @@ export const make = <E, R>(resources: ReadonlyArray<Resource>, { polls, read }: 
     const { snapshot } = reading
     const { hasMore, rows, walks } = advance(plan, reading)
     const had = cursor ?? { ceiling: 0, wal: 0 }
-    // The reader of an empty page has seen nothing more that may not survive a failover. A page of a load leaves removals
-    // out, so it says something where it is empty: a removal that is lost brings its record back.
+    // An empty page shows the reader nothing that a failover could lose. An empty page of a load does: it leaves
+    // removals out, and a removal that is lost brings its record back.
     const reached =
       rows.length === 0 && isComplete(plan.walks)
         ? { ceiling: had.ceiling, wal: had.wal }
@@ -150,7 +150,7 @@ export const make = <E, R>(resources: ReadonlyArray<Resource>, { polls, read }: 
 
   const readChanges = Effect.fnUntraced(function* ({ cursor, limit, walks }: ReadPlan) {
     const mark = cursor?.mark ?? ""
-    // After their load, most readers have seen all: a short statement shows it at half the cost of a large page.
+    // After a load, most reads find nothing: a short statement shows that at half the cost of a large page.
     if (!isComplete(walks) || limit <= largePage) return yield* read(walks, limit, mark)
     const first = yield* read(walks, 0, mark)
     return first.rows.length === 0 ? first : yield* read(walks, limit, mark)

@@ -13,7 +13,10 @@ export interface ChangeRow {
   readonly branch: string
   /** The record's JSON, which begins with its id: a column for the id would cost a page of a thousand a tenth more. */
   readonly record: Json | null
-  /** Of a removal: its id behind `-`, or behind `+` where the snapshot has a record of that id again, with its own change. */
+  /**
+   * The id of a removal after `-`, or after `+` if the snapshot has a record with this id again, which is a change of its
+   * own.
+   */
   readonly detail: string | null
 }
 
@@ -51,7 +54,7 @@ export interface ChangesPage {
   /** The resources that restart with this page. */
   readonly resets: ReadonlyArray<string>
   readonly cursor: string
-  /** If not, a copy that has applied all pages up to this one is a state that the database had. */
+  /** If false, a copy that has applied all pages up to this one equals a state of the database. */
   readonly hasMore: boolean
 }
 

@@ -50,8 +50,8 @@ export const Walk = Schema.Struct({
   /** The place in a transaction whose changes have been read in part. */
   partial: Schema.optional(Place),
   /**
-   * Until the first load is complete: removals below it are of records that the reader never had. The lowest horizon of the
-   * pages of the load.
+   * Set until the first load is complete: the lowest horizon of its pages. The reader never had the records of the removals
+   * below it.
    */
   floor: Schema.optional(Position)
 })
@@ -90,7 +90,10 @@ export const toRanges = ({ floor, partial, place, running }: Walk): ReadonlyArra
     : [rest(place, floor, true), rest(beforeAll(floor), maximumPosition)])
 ]
 
-/** The position from which on a walk needs removals. Of a load, it is its floor: a reader without a copy needs none below. */
+/**
+ * The lowest position at which a walk needs removals. During a load this is the floor: a reader without a copy needs none
+ * below it.
+ */
 export const lowestRemoval = ({ floor, partial, place, running }: Walk): number =>
   Math.min(...[partial?.position, running[0], floor ?? place.position].filter((position) => position !== undefined))
 

@@ -35,7 +35,9 @@ export interface Pipelined {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
+/**
+ * The embedded database cannot be opened. Defined here, since the types of PGlite do not compile for users of the package.
+ */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
@@ -80,20 +82,20 @@ export interface PoolOptions {
 
 /**
  * The planner's settings for searches: rows are read in the order of an index, and never gathered and sorted. Sorting is
- * fine for few rows and far too slow for many, and a plan that is made for all organizations cannot know which it is. Nor
- * is a plan compiled: a page of 1,000 changes of all resources took 250 ms for 20.
+ * fine for few rows and far too slow for many, and a plan that is made for all organizations cannot know which it is. Plans
+ * are not compiled: a page of 1,000 changes of all resources took 250 ms instead of 20.
  */
 export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off", jit: "off" } as const
 
 /**
- * The milliseconds that a statement of the data API waits for a lock. A read resolves the key as well: where the keys are
- * locked, the caller has to know within two seconds, in which the key is looked up once more by itself.
+ * The milliseconds that a statement of the data API waits for a lock. A read may look up the key too. If the keys are
+ * locked, the caller needs an answer within two seconds, which includes a second look-up of the key alone.
  */
 export const lockTimeout = { lock_timeout: "800" } as const
 
 /**
- * The settings by which the server ends what this process has left, so that its locks last for seconds: a transaction while
- * the process is paused, and the connection of a lost host.
+ * The settings by which the server ends the transaction of a paused process, and the connection of a lost host: their locks
+ * last for seconds only.
  */
 const abandoned = {
   idle_in_transaction_session_timeout: "5000",
@@ -132,17 +134,17 @@ const inherited = {
 
 /**
  * The bytes that a socket reads at once. The parser of the client copies them into buffers of 64 KiB: two times this and
- * the beginning of a record fit into one. Of itself Node allocates 64 KiB for each read, for which the parser takes 128:
- * then pages of 1,000 records cost a third more CPU, and six times as many full garbage collections.
+ * the beginning of a record fit into one. By default, Node allocates 64 KiB for each read, and the parser then takes 128:
+ * pages of 1,000 records cost a third more CPU, and six times as many full garbage collections.
  */
 const readSize = 30 * 1024
 
-/** Opens a socket. Keepalives find out that a silent server is gone. */
+/** Opens a socket. Keepalives detect a server that is gone. */
 const openSocket = (host: string, port: number, isEncrypted: boolean): Socket => {
   const address = host.startsWith("/")
     ? { path: formatHost({ host, port }) }
     : { host, port, keepAlive: true, keepAliveInitialDelay: 30_000, noDelay: true }
-  // TLS reads by itself.
+  // TLS has a read buffer of its own.
   if (isEncrypted) return dial(address)
   const buffer = Buffer.allocUnsafeSlow(readSize)
   // The next read overwrites the bytes: the parser has copied them when this returns, which a test holds.
@@ -183,7 +185,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
       sockets.add(socket)
       return socket.once("close", () => sockets.delete(socket))
     },
-    // A connection without use is closed after this time to twice as long.
+    // An idle connection is closed after this time, or at most twice as long.
     idleTimeout: "30 seconds",
     maxMessageSize: 256 * 1024 * 1024,
     types: Columns.types,
@@ -192,7 +194,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   const isPipelined = options.isPipelined === true && options.maxConnections > 1
   const connections = options.maxConnections - Number(isPipelined)
   const client = yield* Time.steadily(PgClient.make({ ...config, maxConnections: connections }))
-  // A multiplexed connection cancels no statement that is interrupted: where a server hangs, that takes 5 seconds.
+  // Multiplexed: an interrupted statement is not cancelled, which takes 5 seconds if the server hangs.
   const open = (onClose: () => void) =>
     PgConnection.make({ ...config, multiplex: true, stream: () => config.stream().once("close", onClose) })
   const attributes = {

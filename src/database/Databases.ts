@@ -41,7 +41,7 @@ const embedded = Effect.fnUntraced(function* (settings: DatabaseSettings, { fill
 
 const needsKeys = ({ roles }: DatabaseSettings) => roles.includes("data-api")
 
-/** The names of the databases that are migrated, to begin a sentence with. */
+/** The names of the databases that are migrated, for the beginning of a sentence. */
 export const databaseNames = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
   const tasks = Option.isNone(databaseUrl) ? "The embedded database" : "The database of DATABASE_URL"
   const isSeparate = Option.isSome(databaseUrl) && Option.isSome(credentialsDatabaseUrl)
@@ -75,10 +75,10 @@ export const poolOptions = (settings: DatabaseSettings, url: Redacted.Redacted, 
       settings: Database.lockTimeout
     }),
     tasks: makeOptions("tasks", "task store", {
-      // A delivery may name ten thousand invoices.
+      // A delivery may name 3,000 invoices with many lines each.
       statementTimeout: "1 minute",
       // The server ends the statement of a worker that was killed. Its tasks are taken over once its locks are gone.
-      // A plan is never compiled: that took as long as a transaction of many tasks may.
+      // Plans are not compiled: that took longer than a task.
       settings: { client_connection_check_interval: "500", jit: "off" }
     })
   }

@@ -29,7 +29,7 @@ export const single: Distribution = { isDistributed: () => false, refresh: Effec
 
 export const distributed: Distribution = { isDistributed: () => true, refresh: Effect.void }
 
-/** A distribution is noticed so much later. */
+/** The longest time until a distribution is noticed. */
 const fresh = Duration.seconds(10)
 
 /** `h` is the method of a distributed table, `n` that of a reference table or a local one. */

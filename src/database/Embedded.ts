@@ -131,8 +131,8 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
 const client = Effect.fnUntraced(function* (session: Session) {
   let connection: Duplex | undefined
   const pool = yield* PgClient.make({
-    // The session knows no request to cancel a statement, which comes on a connection beside that of the statement. That one
-    // is closed, so that a stop waits for the statement alone.
+    // A request to cancel a statement comes on another connection, and the session knows no such request. That
+    // connection is closed, so that a stop waits for the statement alone.
     stream: () =>
       connection?.destroyed === false ? new PassThrough().destroy() : (connection = connectionTo(session)),
     username: "postgres",
@@ -140,7 +140,7 @@ const client = Effect.fnUntraced(function* (session: Session) {
     maxConnections: 1,
     maxMessageSize: 256 * 1024 * 1024,
     types: Columns.types,
-    // All connections are one session there, which still has the names that an earlier connection prepared.
+    // All connections are one session, which still has the statements that an earlier connection prepared by name.
     prepare: false
   })
   const store = {

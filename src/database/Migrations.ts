@@ -68,7 +68,7 @@ export class CannotMigrate extends Data.TaggedError("CannotMigrate")<{
   readonly cause?: unknown
 }> {}
 
-/** Fails if the database cannot have every character. */
+/** Fails if the database cannot store every character. */
 const requireUtf8 = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const [encoding] = yield* decodeTexts(sql`select getdatabaseencoding() as text where getdatabaseencoding() <> 'UTF8'`)
   if (encoding === undefined) return
@@ -113,7 +113,7 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
   inLongTransaction(
     sql,
     Effect.gen(function* () {
-      // To set one may need a privilege.
+      // Setting one may need a privilege.
       yield* sql`
         select set_config(key, value, true) from jsonb_each_text(${sql.json(settings)}::jsonb)
         where current_setting(key, true) is distinct from value`
@@ -180,7 +180,7 @@ export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), (
 /** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
 
-/** Fails unless every migration has been applied, or the role may not read them. A sentence begins with the name. */
+/** Fails unless every migration has been applied, or the role may not read them. The message begins with the name. */
 export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
   const { isEmpty, names } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
     Effect.succeed({ isEmpty: false, names: [] })

@@ -14,7 +14,7 @@ export interface Query<Row> {
   readonly limit: number
   /** True if the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
-  /** True if Postgres takes it for so costly that it compiles its plan, unless told not to: that takes seconds. */
+  /** True if Postgres estimates it as so costly that it compiles the plan unless `jit` is off, which takes seconds. */
   readonly isCostly?: boolean
 }
 

@@ -23,7 +23,7 @@ export const make = Effect.fnUntraced(function* ({ disconnect, name, probe }: Ou
   const reason = MutableRef.make("")
   const successes = MutableRef.make(0)
 
-  /** An outage begins, unless other statements have succeeded since there were so many. */
+  /** Begins an outage, unless the number of statements that have succeeded is above `before`. */
   const begin = (error: SqlError, before: number) => {
     if (down.isOpen() || successes.current > before) return
     reason.current = safeReason(error)
@@ -85,7 +85,10 @@ export const make = Effect.fnUntraced(function* ({ disconnect, name, probe }: Ou
       }),
     /** The number of statements that have succeeded. */
     successes: () => successes.current,
-    /** Has a database probed, unless statements have succeeded since there were so many. An outage begins if the probe fails. */
+    /**
+     * Probes the database, unless the number of statements that have succeeded is above `before`. If the probe fails, an
+     * outage begins.
+     */
     suspect: (before: number) => {
       if (successes.current === before) inBackground(suspect, { onlyIfMissing: true })
     }

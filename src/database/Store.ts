@@ -32,7 +32,9 @@ const longestWait = 1000
 const mostKeys = 1000
 
 export interface StatementRequest<E> {
-  /** The fairness key, such as an organization. Keys that wait are served in turn, and one leaves two connections to others. */
+  /**
+   * The fairness key, such as an organization. Waiting keys are served in turn, and each leaves two connections to others.
+   */
   readonly key: string
   /** The timeout, from the call to the result. */
   readonly within: Duration.Duration

@@ -95,7 +95,7 @@ export const conclude = (
   const facts: RequestFacts.RequestFacts = {
     ...head,
     ...notes,
-    // A statement was refused, and run again.
+    // A statement may be refused, and then succeed elsewhere.
     refusal: status < 400 ? undefined : notes.refusal,
     status,
     bytes: response === undefined || head.method === "HEAD" ? 0 : bodyLength(response),

@@ -119,7 +119,7 @@ export const secured = (
     "content-security-policy": policy,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    // A form on the page sends its origin; links to other sites tell nothing.
+    // Links to other sites send no referrer.
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY"

@@ -98,7 +98,7 @@ const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
   return { ...head, ...times, status, refusal, bytes: text.length, trace: undefined }
 }
 
-/** Refuses what is no request. One that is in progress has its own facts: its client left. */
+/** Refuses malformed requests. A request that is in progress is logged by itself, as one whose client left. */
 const refuseErrors = (server: Server, { responses }: Watched, onRefused: (facts: RequestFacts.RequestFacts) => void) =>
   server.on("clientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
     if (!(socket instanceof Socket)) return
@@ -134,7 +134,7 @@ const listen = (server: Server, { host, port }: Options) =>
  */
 const stop = Effect.fnUntraced(function* (server: Server, { responses, sockets }: Watched, idle: Duration.Duration) {
   if (!server.listening) return
-  // The one of node:http closes idle connections at once.
+  // `close` of node:http ends idle connections at once.
   const closing = Effect.callback<void>((resume) => {
     NetServer.prototype.close.call(server, () => resume(Effect.void))
   })
@@ -147,7 +147,7 @@ const stop = Effect.fnUntraced(function* (server: Server, { responses, sockets }
     duration: grace,
     orElse: () => Effect.sync(() => server.closeAllConnections())
   })
-  // Ends its checks of timeouts.
+  // Ends the server's checks of timeouts.
   server.close()
 })
 

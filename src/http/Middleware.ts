@@ -89,8 +89,8 @@ export const around =
     })
 
 /**
- * Handlers that are built in a part of the context around them. Handlers of an HttpApi run in the context in which they
- * are built, merged into that of each request: the part that is left out is not copied for each request.
+ * Builds handlers in a part of the context. Handlers of an HttpApi run in the context in which they were built, merged into
+ * that of each request: what is left out is not copied for each request.
  */
 export const pruneContext = <A, E, R>(
   handlers: Layer.Layer<A, E, R>,

@@ -24,7 +24,7 @@ export const refused = Effect.as(
 // Made once: a stack trace costs more than the rest of the response.
 const tooManyRequests = new TooManyRequests()
 
-/** Counts a request of an organization. Without a limit, nothing. */
+/** Counts a request of an organization; undefined without a limit. */
 export const RequestLimit = Context.Reference<
   ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
 >("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })

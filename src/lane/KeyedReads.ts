@@ -1,6 +1,6 @@
 /**
- * Reads whose statement looks up the API key on its way, for which a single record costs 25 to 35 % less CPU time. Where no
- * statement can, the key is looked up first, and the read is any other's.
+ * Reads whose statement looks up the API key on its way, for which a single record costs 25 to 35 % less CPU time. Where
+ * that cannot be, the key is looked up first.
  */
 import { Context, Effect, Predicate, Redacted } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
@@ -15,7 +15,7 @@ import * as Pipeline from "./Pipeline.ts"
 export class PresentedKey extends Context.Service<
   PresentedKey,
   {
-    // Redacted only where it leaves the lane: V8 takes long to collect what a `Redacted` is kept in.
+    // Redacted only where it leaves the lane: the map behind `Redacted` is slow to collect.
     readonly key: string
     readonly digest: string
   }
@@ -26,7 +26,7 @@ export type KeyError = Unauthorized | CredentialStoreDown
 /** Finds the organization of an API key, by the key and its digest. */
 export type LookUp = (key: string, digest: string) => Effect.Effect<string, KeyError>
 
-/** Longer pages delay the answers behind them, and the look-up of a key is little beside theirs. */
+/** Longer pages delay the answers behind them, and a look-up costs little beside them. */
 const longestPage = 250
 
 /** Limits and offsets are in the texts, so there can be any number of them. */
@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     return yield* Effect.provideService(plain(query), CurrentOrganization, { id })
   })
 
-  // No generator: one would be a thirtieth of what a single record allocates.
+  // No generator: it would be 3 % of what a single record allocates.
   const read: OrganizationReads.Reader<RecordStoreDown | KeyError, PresentedKey> = <Row extends object>(
     query: OrganizationReads.Query<Row>
   ) =>

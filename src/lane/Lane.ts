@@ -58,7 +58,7 @@ const make = Effect.gen(function* () {
   const reads = yield* Reads.make
   const clock = yield* Clock.Clock
   const answered = (yield* Series.current).counter("practice_data_http_requests_lane_total")
-  // By default, each eighth service that a request adds copies all.
+  // By default, every eighth service that a request adds copies the whole context.
   const context = Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 })
 
   const begin = (
@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
       request.off("readable", onReadable)
       take()
     }
-    // A body that came with its head is complete by then, and needs no listener. In the next tick, it is not.
+    // By then, a body that came with its head is complete, and needs no listener; at the next tick it is not.
     setImmediate(() => {
       if (request.complete || request.destroyed) return take()
       request.on("readable", onReadable)

@@ -79,7 +79,7 @@ interface Endpoint<Payload> {
   readonly "~Payload": { readonly Type: Payload }
 }
 
-/** Decodes the payloads of an endpoint as its API does. An invalid one is none. */
+/** Decodes the payloads of an endpoint as its API does: none for an invalid one. */
 const makeDecoder = <Payload>({ payload }: Endpoint<Payload>) => {
   const schema: Schema.Top = Array.from(payload.values()).flatMap(({ schemas }) => schemas)[0] ?? Schema.Unknown
   const codec = Schema.toCodecJson(Schema.make<Schema.Codec<Payload>>(schema.ast))

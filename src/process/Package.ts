@@ -8,7 +8,7 @@ import { Schema } from "effect"
 // oxlint-disable-next-line effecttsgo/schema-sync -- nothing runs without a version
 const decode = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
 
-// Read, since an import would be resolved below the folder of compiled files.
+// Read as a file: an import would be resolved below the folder of compiled files.
 export const { version } = decode(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
 
 const extension = extname(import.meta.filename)

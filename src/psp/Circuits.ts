@@ -16,7 +16,7 @@ import type { PspError, PspFailed } from "./PspClient.ts"
 
 const failures = 5
 
-/** Of the failures that open the circuit of the PSP: at most so many of one organization whose account may be to blame. */
+/** The most failures of one organization, whose account may be to blame, among those that open the circuit of the PSP. */
 const mostOfOrganization = 3
 
 /** Past this number, the circuit that failed longest ago is forgotten. */

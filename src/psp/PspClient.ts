@@ -74,9 +74,9 @@ interface Received {
 }
 
 /**
- * Reads a response. Rejects as soon as its body is past the limit, and then closes its socket. The result is safe to give
- * to the client: of a body that is JSON but not an object that would throw where nothing catches, which ends the process,
- * and it would write a notice to standard error.
+ * Reads a response. Rejects as soon as its body is past the limit, and then closes its socket. The client can read the
+ * result safely: JSON that is not an object would make it throw where nothing catches, and it would print a notice of the
+ * PSP.
  */
 // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
 export const readResponse = async ({ body, headers: given, status }: Received): Promise<Response> => {

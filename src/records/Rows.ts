@@ -44,7 +44,7 @@ export const toRows = Effect.fnUntraced(function* <R extends Resource>(resource:
   return rows
 }, Effect.orDie)
 
-/** Runs statements that write records with the times that they have. Citus passes the setting on, if it is told to. */
+/** Runs statements that write records with the times that they have. The first statement has Citus pass the setting on. */
 export const keepingTimes = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
   sql.withTransaction(
     sql`set local citus.propagate_set_commands = local`.pipe(

@@ -92,7 +92,7 @@ const listed = (names: object) =>
     .map((name) => `\`${name}\``)
     .join(", ")
 
-// The search of a documentation finds words of texts alone.
+// The search of the documentation looks only at descriptions.
 const named = ({ filters, record }: Resource) => `Filters: ${listed(filters)}. Fields: ${listed(record.fields)}.`
 
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(

@@ -1,7 +1,7 @@
 /**
  * The demo data: two organizations with records of each resource, and the objects of an account at the processor, the same
- * on every machine. Fields that are not given follow from the examples of their schema: ids and times count on, other values
- * are the examples.
+ * on every machine. Fields that are not given follow from the examples of their schema: ids and times count up, other
+ * values are the examples.
  */
 import { Array, DateTime } from "effect"
 import { chargeAdjustments, chargePayments, chargeRefunds, charges } from "../../api/records/Charges.ts"
@@ -88,7 +88,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     if (prefix === "line") return `line_${slug}_${pad(Math.ceil(number / 3))}_${within(3, number)}`
     return `${prefix}_${slug}_${pad(number, prefix === "clinic" ? 2 : 4)}`
   }
-  /** The value of a field in the record of a number, from its example: ids and times count on. */
+  /** The value of a field in the record of a number, from its example: ids and times count up. */
   const follow = (example: unknown, number: number): unknown => {
     if (Array.isArray(example)) return example.map((one) => follow(one, number))
     if (DateTime.isDateTime(example)) return at(number * 3)
@@ -100,7 +100,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: (typeof organizations)[n
     species: pickSpecies(number),
     wellnes_plan_name: `${pickPlan(number)} ${pickSpecies(number)} Wellness`
   })
-  /** The records of a resource, numbered from 1. Each ten of them changed at once. */
+  /** The records of a resource, numbered from 1. Every ten of them share the time of their change. */
   const records = <Name extends string, F extends Fields, Hidden extends Fields, S extends Filters>(
     prefix: Prefix,
     resource: Resource<Name, F, Hidden, S>,

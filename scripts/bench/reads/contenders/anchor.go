@@ -163,7 +163,7 @@ func serveGet(w http.ResponseWriter, r *http.Request) {
 
 func main() {
 	var err error
-	// By its own estimates, Postgres plans some statements anew each time: 4.7 ms of CPU for 0.4.
+	// By its own estimates, Postgres plans some statements anew each time: 4.7 ms of CPU instead of 0.4.
 	settings := "?pool_max_conns=10&plan_cache_mode=force_generic_plan"
 	pool, err = pgxpool.Connect(context.Background(), os.Getenv("DATABASE_URL")+settings)
 	if err != nil {
