@@ -163,7 +163,7 @@ const service = (settings: Settings) => {
     Layer.provideMerge(Listener.layer(app, { ...settings, isMeasured: true })),
     Layer.provide(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.lane))),
     Layer.provide(Server.layerObservers(settings)),
-    Layer.provideMerge(Layer.mergeAll(operators(settings), Probes.layer(roles), ProcessRuntime.layer(roles))),
+    Layer.provideMerge(Layer.mergeAll(operators(settings), Probes.layer, ProcessRuntime.layer(roles))),
     Layer.provide(Recent.Recent.layer),
     Layer.provideMerge(HealthChecks.layer(roles)),
     Layer.provideMerge(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.services))),

@@ -15,7 +15,7 @@ import * as Time from "../observability/Time.ts"
 import { Sweep } from "../deletions/Sweep.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock, type FeedState } from "../changes/ChangeClock.ts"
-import { lacking, needs } from "./Privileges.ts"
+import { lacking, type Need, neededBy } from "./Privileges.ts"
 import type { Role } from "./Settings.ts"
 
 const request: StatementRequest<string> = {
@@ -84,46 +84,33 @@ const processorStates: Readonly<Record<Effect.Success<PspReads["Service"]["state
   none: { ...pass, output: "None" }
 }
 
+const databases = Effect.all({ records: RecordDatabase, credentials: CredentialDatabase, tasks: TaskDatabase })
+
 /** True if a database is migrated, and its login may do what statements need. */
-const isUsable = Effect.fnUntraced(function* (
-  sql: Database,
-  needed: ReadonlyArray<{ readonly need: Parameters<typeof lacking>[1] }>
-) {
-  if ((yield* missing(sql)).names.length > 0) return false
-  return (yield* lacking(sql, ...needed.map(({ need }) => need))).length === 0
+const isUsable = Effect.fnUntraced(function* (sql: Database, needed: ReadonlyArray<Need>) {
+  return (yield* missing(sql)).names.length === 0 && (yield* lacking(sql, needed)).length === 0
 })
+
+// Without the tasks, records are read all the same.
+const isOptional = ({ database, role }: Need) => role === "data-api" && database === "tasks"
 
 /** The readiness for roles: each database that they need is usable. One that is down keeps the state that it had. */
 const makeReadiness = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>) {
-  const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-  const needed = roles.flatMap((role) =>
-    role === "data-api"
-      ? [
-          { sql: records, need: needs.records },
-          { sql: credentials, need: needs.credentials },
-          { sql: tasks, need: needs.tasks }
-        ]
-      : [{ sql: tasks, need: needs[role] }]
-  )
-  const databases = Map.groupBy(needed, ({ sql }) => sql)
-  // Without the tasks, records are read all the same.
-  const states = new Map(Array.from(databases, ([sql, same]) => [sql, same.every(({ need }) => need === needs.tasks)]))
+  const all = yield* databases
+  const needed = Map.groupBy(neededBy(roles), ({ database }) => all[database])
+  const states = new Map(Array.from(needed, ([sql, needs]) => [sql, needs.every(isOptional)]))
   const isReady = () => [...states.values()].every((state) => state)
   const check = Effect.forEach(
-    databases,
-    ([sql, same]) =>
-      Effect.match(sql.run({ ...request, unavailable: identity }, isUsable(sql, same)), {
+    needed,
+    ([sql, needs]) =>
+      Effect.match(sql.run({ ...request, unavailable: identity }, isUsable(sql, needs)), {
         onFailure: ({ _tag }) => void (_tag === "Refused" && states.set(sql, false)),
         onSuccess: (answer) => void states.set(sql, answer)
       }),
     { concurrency: "unbounded", discard: true }
   )
-  return {
-    /** The state, without a check. */
-    isReady,
-    /** Checks the databases, unless they were checked just now: many may ask at once. */
-    check: yield* Time.cachedFor(check, () => (isReady() ? "5 seconds" : "200 millis"))
-  }
+  // Many may ask at once.
+  return { isReady, check: yield* Time.cachedFor(check, () => (isReady() ? "5 seconds" : "200 millis")) }
 })
 
 export class HealthChecks extends Context.Service<
@@ -144,7 +131,7 @@ export class HealthChecks extends Context.Service<
     Layer.effect(
       HealthChecks,
       Effect.gen(function* () {
-        const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
+        const { credentials, records, tasks } = yield* databases
         const psp = yield* Effect.serviceOption(PspReads)
         const changes = yield* Effect.serviceOption(ChangeClock)
         const sweep = yield* Effect.serviceOption(Sweep)

@@ -5,24 +5,40 @@ import { resources } from "../api/records/index.ts"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import type { Role } from "./Settings.ts"
 
-type Kind = "select" | "insert" | "update" | "delete" | "execute"
+const kinds = ["select", "insert", "update", "delete", "execute"] as const
 
-type Needed = Readonly<Partial<Record<Kind, ReadonlyArray<string>>>>
-
-const tables = resources.map(({ table }) => table)
-
-const feeds = {
-  select: ["change_feeds", "change_marks", "removals"],
-  execute: ["change_begin()", "change_mark()", "change_forget()"]
+/** The tables and functions that the statements of a role need in a database. */
+export interface Need extends Readonly<Partial<Record<(typeof kinds)[number], ReadonlyArray<string>>>> {
+  readonly role: Role
+  readonly database: "records" | "credentials" | "tasks"
 }
 
-/** The needs of the data API by its databases, and those of the other roles. */
-export const needs = {
-  records: { ...feeds, select: ["migrations", ...tables, ...feeds.select] },
-  credentials: { select: ["migrations", "api_keys"] },
-  tasks: { ...feeds, select: [...feeds.select, "deletion_tasks", "deletions"] },
-  intake: { select: ["migrations", "intake_secrets", "organizations", "deletion_tasks"], insert: ["deletion_tasks"] },
-  worker: {
+const feeds = ["change_feeds", "change_marks", "removals"]
+const feedFunctions = ["change_begin()", "change_mark()", "change_forget()"]
+
+const needs: ReadonlyArray<Need> = [
+  {
+    role: "data-api",
+    database: "records",
+    select: ["migrations", ...resources.map(({ table }) => table), ...feeds],
+    execute: feedFunctions
+  },
+  { role: "data-api", database: "credentials", select: ["migrations", "api_keys"] },
+  {
+    role: "data-api",
+    database: "tasks",
+    select: [...feeds, "deletion_tasks", "deletions"],
+    execute: feedFunctions
+  },
+  {
+    role: "intake",
+    database: "tasks",
+    select: ["migrations", "intake_secrets", "organizations", "deletion_tasks"],
+    insert: ["deletion_tasks"]
+  },
+  {
+    role: "worker",
+    database: "tasks",
     select: [
       "migrations",
       "change_feeds",
@@ -36,9 +52,11 @@ export const needs = {
     insert: ["deletions", "deletions_unsettled"],
     update: ["invoices", "invoice_lines", "deletion_tasks", "deletions"],
     delete: ["deletions", "deletions_unsettled"],
-    execute: feeds.execute
+    execute: feedFunctions
   }
-} satisfies Readonly<Record<string, Needed>>
+]
+
+export const neededBy = (roles: ReadonlyArray<Role>) => needs.filter(({ role }) => roles.includes(role))
 
 /** The end of the name of the group role that has the privileges of a role. */
 export const groupSuffixes = { "data-api": "_api", intake: "_intake", worker: "_worker" } satisfies Readonly<
@@ -46,10 +64,8 @@ export const groupSuffixes = { "data-api": "_api", intake: "_intake", worker: "_
 >
 
 /** The privileges that a login lacks, such as `insert on deletion_tasks`. A grant on some columns suffices. */
-export const lacking = (sql: PgClient.PgClient, ...needed: ReadonlyArray<Needed>) => {
-  const all = needed.flatMap((each) =>
-    Object.entries(each).flatMap(([kind, objects]) => objects.map((object) => ({ kind, object })))
-  )
+export const lacking = (sql: PgClient.PgClient, needed: ReadonlyArray<Need>) => {
+  const all = needed.flatMap((need) => kinds.flatMap((kind) => (need[kind] ?? []).map((object) => ({ kind, object }))))
   return decodeTexts(sql`
     select distinct format('%s on %s', kind, object) as text
     from jsonb_to_recordset(${sql.json(all)}::jsonb) as needed (kind text, object text)

@@ -8,8 +8,7 @@ import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { counted } from "../Format.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
-import { groupSuffixes, grantsToOthers, lacking, needs, sharedWith } from "../Privileges.ts"
-import type { Role } from "../Settings.ts"
+import { groupSuffixes, grantsToOthers, lacking, type Need, sharedWith } from "../Privileges.ts"
 
 /** A fact, with its remedy unless all is well. */
 export interface Fact {
@@ -76,10 +75,7 @@ export const server = Effect.fnUntraced(function* (sql: Database, connections: n
 })
 
 /** The migrations of a database, and the privileges there: of the login for some roles, and of anybody else. */
-export const schema = Effect.fnUntraced(function* (
-  sql: Database,
-  needed: ReadonlyArray<readonly [Role, keyof typeof needs]>
-) {
+export const schema = Effect.fnUntraced(function* (sql: Database, needs: ReadonlyArray<Need>) {
   const run = `Run: ${invocation("migrate")}`
   // The privileges that are lacking say so.
   const { isEmpty, names } = yield* Effect.catchReason(missing(sql), "SqlError", "AuthorizationError", () =>
@@ -87,9 +83,9 @@ export const schema = Effect.fnUntraced(function* (
   )
   if (isEmpty) return [fail("It is not migrated.", run)]
   if (names.length > 0) return [fail(`It lacks the migrations ${names.join(", ")}.`, run)]
-  const byRole = Map.groupBy(needed, ([role]) => role)
+  const byRole = Map.groupBy(needs, ({ role }) => role)
   const lacks = yield* Effect.forEach(byRole, ([role, same]) =>
-    Effect.map(lacking(sql, ...same.map(([, need]) => needs[need])), (privileges) => ({ role, privileges }))
+    Effect.map(lacking(sql, same), (privileges) => ({ role, privileges }))
   )
   const others = yield* grantsToOthers(sql)
   const shared = yield* sharedWith(sql)

@@ -4,13 +4,13 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type PspKind, pspGroups } from "../../api/Psp.ts"
 import { decodeTexts } from "../../database/Columns.ts"
 import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
-import { connect, type PoolOptions as Pool } from "../../database/Database.ts"
+import { connect, type PoolOptions } from "../../database/Database.ts"
 import { poolOptions } from "../../database/Databases.ts"
 import { sqlMessage } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
 import { type PspError, stripe } from "../../psp/PspClient.ts"
-import type { needs } from "../Privileges.ts"
+import { neededBy } from "../Privileges.ts"
 import { readSettings, type Role, type Settings, variables } from "../Settings.ts"
 import * as Checks from "./DatabaseChecks.ts"
 import { type Fact, fail, ok, warn } from "./DatabaseChecks.ts"
@@ -46,49 +46,35 @@ const attempt = <R>(name: string, check: Effect.Effect<ReadonlyArray<Fact>, SqlE
     })
   )
 
-type Need = readonly [Role, keyof typeof needs]
-
-/** The pools of the configuration, by the variable of their database, with what their statements need. */
+/** The pools of a process, by the variable of their database. */
 const usedPools = (settings: Settings, url: Redacted.Redacted) => {
   const { changes, credentials, records, tasks } = poolOptions(settings, url, "4 seconds")
-  const main = "DATABASE_URL"
-  const used = (variable: string, pool: Pool, ...needed: ReadonlyArray<Need>) => ({
-    variable: Redacted.value(pool.url) === Redacted.value(url) ? main : variable,
-    pool,
-    needed
-  })
-  const others = settings.roles.flatMap((role) => (role === "data-api" ? [] : [[role, role] as const]))
-  // With a replica, changes have a pool of their own.
-  const feed = Option.isSome(settings.readDatabaseUrl) ? changes : records
-  const ofDataApi = [
-    used("READ_DATABASE_URL", records, ["data-api", "records"]),
-    used(main, feed, ["data-api", "tasks"]),
-    used("CREDENTIALS_DATABASE_URL", credentials, ["data-api", "credentials"])
+  const used = [
+    tasks,
+    ...(settings.roles.includes("data-api") ? [records, credentials] : []),
+    // With a replica, changes have a pool of their own.
+    ...(Option.isSome(settings.readDatabaseUrl) ? [changes] : [])
   ]
-  const all = [used(main, tasks, ...others), ...(settings.roles.includes("data-api") ? ofDataApi : [])]
-  return Object.entries(Array.groupBy(all, ({ variable }) => variable))
+  const byVariable = Array.groupBy(used, (options) => {
+    if (Redacted.value(options.url) === Redacted.value(url)) return "DATABASE_URL"
+    return options === records ? "READ_DATABASE_URL" : "CREDENTIALS_DATABASE_URL"
+  })
+  return Object.entries(byVariable)
 }
 
 /** Examines a database by one connection. */
 const database = Effect.fnUntraced(function* (
-  settings: Settings,
+  { poolSize, roles }: Settings,
   variable: string,
-  used: ReturnType<typeof usedPools>[number][1]
+  pools: Array.NonEmptyReadonlyArray<PoolOptions>
 ) {
-  const sql = yield* connect({ ...used[0].pool, maxConnections: 1 })
+  const sql = yield* connect({ ...pools[0], maxConnections: 1 })
   yield* sql`select 1`
-  const connections = new Set(used.map(({ pool }) => pool)).size * settings.poolSize
-  const has = (...roles: ReadonlyArray<Role>) =>
-    variable === "DATABASE_URL" && settings.roles.some((role) => roles.includes(role))
+  const needs = neededBy(roles).filter((need) => pools.some(({ pool }) => pool === need.database))
+  const has = (...some: ReadonlyArray<Role>) => variable === "DATABASE_URL" && roles.some((role) => some.includes(role))
   const found = yield* Effect.all([
-    attempt("The server", Checks.server(sql, connections, variable !== "READ_DATABASE_URL")),
-    attempt(
-      "Its schema",
-      Checks.schema(
-        sql,
-        used.flatMap(({ needed }) => needed)
-      )
-    ),
+    attempt("The server", Checks.server(sql, pools.length * poolSize, variable !== "READ_DATABASE_URL")),
+    attempt("Its schema", Checks.schema(sql, needs)),
     // The login of another role may not look at them.
     ...(has("intake", "worker") ? [attempt("Its deletions", Checks.deletions(sql))] : []),
     ...(has("worker") ? [attempt("Its deleted rows", Checks.served(sql))] : []),
@@ -149,8 +135,8 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
     const message = `The service keeps it in DATA_DIR=${settings.dataDir}, and makes it at its first start.`
     findings.push(...inArea("Embedded database", [ok(message)]))
   } else {
-    for (const [variable, used] of usedPools(settings, settings.databaseUrl.value)) {
-      findings.push(...inArea(variable, yield* attempt("It", database(settings, variable, used), 30)))
+    for (const [variable, pools] of usedPools(settings, settings.databaseUrl.value)) {
+      findings.push(...inArea(variable, yield* attempt("It", database(settings, variable, pools), 30)))
     }
   }
   if (settings.roles.includes("data-api")) {
