@@ -4,7 +4,7 @@ import { columnName } from "../../api/records/Field.ts"
 import * as Instant from "../../api/records/Instant.ts"
 import { PaymentIntent } from "../../api/records/Payments.ts"
 import type { Resource } from "../../api/records/Resource.ts"
-import { type ColumnType, columnType } from "../sync/Target.ts"
+import { type ColumnType, columnType } from "../sync/Tables.ts"
 
 type Values = Readonly<Record<string, unknown>>
 

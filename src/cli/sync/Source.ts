@@ -7,7 +7,7 @@ import { organization } from "../../api/records/Organizations.ts"
 import { connect, type Options } from "../../client/Connection.ts"
 import { errorText } from "../../process/Failure.ts"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import { type ChangePage, FeedPage } from "./Target.ts"
+import { type ChangePage, FeedPage } from "./Tables.ts"
 
 /** The position in the feed, and the record of the organization, which has no feed. */
 const Position = Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })

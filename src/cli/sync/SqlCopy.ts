@@ -6,14 +6,14 @@
 import { hash } from "node:crypto"
 import { DateTime, Effect, Ref, Schema, type Scope } from "effect"
 import { type Failed, refused, Unavailable } from "../Usage.ts"
-import * as Target from "./Target.ts"
+import type { Change, ChangePage, Column, ColumnType, Table } from "./Tables.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
 /** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
 export interface Dialect {
   readonly quote: (table: string) => string
-  readonly typeOf: (type: Target.ColumnType) => string
+  readonly typeOf: (type: ColumnType) => string
   /** The type of a column that counts rows in their order. */
   readonly position: string
   /** The statement that begins a transaction of this process alone. */
@@ -27,26 +27,27 @@ export interface Dialect {
   /** True if there is a table, or anything else, of this name. */
   readonly exists: (table: string) => Effect.Effect<boolean, Failed>
   /** Inserts a list of JSON objects, whose members are columns. */
-  readonly insert: (
-    table: string,
-    columns: ReadonlyArray<Target.Column>,
-    rows: string
-  ) => Effect.Effect<unknown, Failed>
+  readonly insert: (table: string, columns: ReadonlyArray<Column>, rows: string) => Effect.Effect<unknown, Failed>
   /** Marks rows as removed in place of deleting them. */
   readonly softDelete: boolean
 }
 
+export interface OpenOptions {
+  /** The organization whose copy the target has, or is to have. */
+  readonly organization: string
+  readonly tables: ReadonlyArray<Table>
+}
+
 const markTable = "_practice_data_sync"
-const stagedTable = ({ name }: Target.Table) => `_practice_data_sync_staged_${name}`
+const stagedTable = ({ name }: Table) => `_practice_data_sync_staged_${name}`
 
 /** Of a staged change: true for a removal. A reset has neither this nor an id. */
-const isRemoved: Target.Column = { name: "_removed", type: "boolean" }
+const isRemoved: Column = { name: "_removed", type: "boolean" }
 
 /** Quotes keep the capitals of a name. */
 export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-export const columnList = (columns: ReadonlyArray<Target.Column>) =>
-  columns.map(({ name }) => quoteName(name)).join(", ")
+export const columnList = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
 /** The cursor of the copy, and that of the pages staged after it. */
 const Progress = Schema.fromJsonString(
@@ -65,13 +66,13 @@ const decodeMark = Schema.decodeUnknownEffect(Mark)
 const encodeProgress = Schema.encodeEffect(Progress)
 const encodeRows = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-const stagedRow = (change: Target.Change): Row => {
+const stagedRow = (change: Change): Row => {
   if ("record" in change) return { ...change.record, [isRemoved.name]: false }
   return "removed" in change ? { id: change.removed, [isRemoved.name]: true } : {}
 }
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
-const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect, options: Target.OpenOptions) {
+const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect, options: OpenOptions) {
   const { exists, quote, run } = dialect
   const mark = quote(markTable)
   const instant = dialect.typeOf("timestamptz")
@@ -88,7 +89,7 @@ const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect
     return run(`create table if not exists ${quote(table)} (${declared.join(", ")})`)
   }
 
-  const columnTypes = ({ columns }: Target.Table) =>
+  const columnTypes = ({ columns }: Table) =>
     Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
 
   const refuse = (reason: string) => refused(`The copy in ${databaseName} ${reason}, or choose another target.`)
@@ -165,7 +166,7 @@ const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect
   })
 
   /** Moves the staged changes of a resource into its table. */
-  const merge = Effect.fnUntraced(function* (table: Target.Table, now: string) {
+  const merge = Effect.fnUntraced(function* (table: Table, now: string) {
     const own = { id: "text primary key", _removed_at: instant, _synced_at: instant }
     yield* create(table.name, { ...columnTypes(table), ...own })
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
@@ -192,13 +193,7 @@ const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect
     yield* run(`${dialect.empty} ${staged}`)
   })
 
-  const apply = Effect.fnUntraced(function* ({
-    body,
-    cursor,
-    has_more,
-    is_consistent,
-    requestedAt
-  }: Target.ChangePage) {
+  const apply = Effect.fnUntraced(function* ({ body, cursor, has_more, is_consistent, requestedAt }: ChangePage) {
     const before = yield* Ref.get(progress)
     // Without a cursor, the copy is loaded: its own cursor has expired.
     const staged = cursor === undefined ? {} : { ...before, staged: cursor }
@@ -219,21 +214,28 @@ const open = Effect.fnUntraced(function* (databaseName: string, dialect: Dialect
   })
 
   return {
+    /** The start of the next page. Undefined: the feed is to be read from the beginning. */
     cursor: Effect.gen(function* () {
       yield* present
       const { cursor, staged } = yield* Ref.get(progress)
       return staged ?? cursor
     }),
-    apply: (page: Target.ChangePage) =>
+    /** Applies a page with its cursor, or nothing; fails if another process changed the copy. */
+    apply: (page: ChangePage) =>
       transaction(apply(page)).pipe(
         Effect.tapErrorTag("Refused", () => present),
         Effect.flatMap((next) => Ref.set(progress, next))
       )
-  } satisfies Target.Copy
+  }
 })
 
-/** The target of a database, whose dialect connects to it. */
-export const target = (name: string, dialect: Effect.Effect<Dialect, Failed, Scope.Scope>): Target.Target => ({
+export type Copy = Effect.Success<ReturnType<typeof open>>
+
+/** The place of a copy. It survives a kill at any point. The dialect connects to its database until the scope closes. */
+export const target = (name: string, dialect: Effect.Effect<Dialect, Failed, Scope.Scope>) => ({
+  /** Its name in messages, without any secret. */
   name,
-  open: (options) => Effect.flatMap(dialect, (connected) => open(name, connected, options))
+  open: (options: OpenOptions) => Effect.flatMap(dialect, (connected) => open(name, connected, options))
 })
+
+export type Target = ReturnType<typeof target>

@@ -10,7 +10,8 @@ import * as Time from "../../observability/Time.ts"
 import * as Output from "../Output.ts"
 import { command, type Failed, misused, Unavailable } from "../Usage.ts"
 import * as Source from "./Source.ts"
-import * as Target from "./Target.ts"
+import type { Copy, OpenOptions, Target } from "./SqlCopy.ts"
+import * as Tables from "./Tables.ts"
 import { parseTarget } from "./Targets.ts"
 
 export interface Line {
@@ -31,9 +32,9 @@ const terminalReport = Effect.map(TerminalCapabilities.TerminalCapabilities, ({ 
   canAnimate ? reports.text : reports.json
 )
 
-export interface SyncOptions extends Omit<Target.OpenOptions, "organization"> {
+export interface SyncOptions extends Omit<OpenOptions, "organization"> {
   readonly source: Source.Source
-  readonly target: Target.Target
+  readonly target: Target
   readonly report: Report
   /** The pause between rounds. Undefined: the sync ends when the copy is in step. */
   readonly watch: Duration.Duration | undefined
@@ -52,7 +53,7 @@ const sentence = ({ records, removed, reset }: typeof none) =>
 export const reporting = Effect.fnUntraced(function* (report: Report) {
   const state = yield* Ref.make({ total: none, reportedAt: Option.none<number>(), isFirst: true })
   return {
-    applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Target.Change>) {
+    applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Tables.Change>) {
       const number = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
       const now = yield* Time.monotonic
       const { reportedAt, total: before, ...rest } = yield* Ref.get(state)
@@ -83,21 +84,20 @@ export const reporting = Effect.fnUntraced(function* (report: Report) {
 /** The longest outage without `watch`, in milliseconds. An outage at the start fails at once. */
 const patience = 60_000
 
-const keepsRestarting = new Unavailable({ message: "The order of changes keeps restarting" })
+const restarted = new Unavailable({ message: "The order of changes keeps restarting" })
 
 /** The phase of a sync. `since`: the monotonic time at which an outage began. */
 type Phase = Data.TaggedEnum<{
   /** The service and the target were not reached yet. */
-  Starting: { readonly since?: number }
-  Running: object
+  Starting: { readonly since: number | undefined }
+  Running: { readonly since: undefined }
   /** Ends with the next page. */
   Down: { readonly since: number }
-  /** The order of changes restarted. Ends with a round without a restart. */
-  Restarting: { readonly since?: number }
+  /** The order of changes restarted. Ends with a round that begins at a cursor. */
+  Restarting: { readonly since: number | undefined }
 }>
-const Phase = Data.taggedEnum<Phase>()
-
-const outageStart = (phase: Phase) => (phase._tag === "Running" ? undefined : phase.since)
+const { Down, Restarting, Running, Starting } = Data.taggedEnum<Phase>()
+const running = Running({ since: undefined })
 
 /**
  * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when the service or the
@@ -106,14 +106,14 @@ const outageStart = (phase: Phase) => (phase._tag === "Running" ? undefined : ph
 export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn.Return<void, Failed> {
   const { report, source, tables, target, watch } = options
   const reported = yield* reporting(report)
-  const phase = yield* Ref.make<Phase>(Phase.Starting({}))
+  const phase = yield* Ref.make<Phase>(Starting({ since: undefined }))
   const note = (message: string) => report({ event: "note", message }, message)
 
   /** Ends a phase, and the outage in it. */
   const end = Effect.fnUntraced(function* (tag: "Down" | "Restarting") {
     const before = yield* Ref.get(phase)
     if (before._tag !== tag) return
-    yield* Ref.set(phase, Phase.Running())
+    yield* Ref.set(phase, running)
     if (before.since !== undefined) yield* note("Recovered.")
   })
 
@@ -121,10 +121,15 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   const waitOut = Effect.fnUntraced(function* (error: Failed) {
     const before = yield* Ref.get(phase)
     if (error._tag === "Refused" || (before._tag === "Starting" && watch === undefined)) return false
+    if (error === restarted && before._tag !== "Restarting") {
+      yield* note("The order of changes restarted: reloading all records.")
+      yield* Ref.set(phase, Restarting({ since: before.since }))
+      return true
+    }
     const now = yield* Time.monotonic
-    const since = outageStart(before) ?? now
-    if (outageStart(before) === undefined) yield* note(`${error.message}. Retrying.`)
-    yield* Ref.set(phase, before._tag === "Running" ? Phase.Down({ since }) : { ...before, since })
+    const since = before.since ?? now
+    if (before.since === undefined) yield* note(`${error.message}. Retrying.`)
+    yield* Ref.set(phase, before._tag === "Running" ? Down({ since }) : { ...before, since })
     if (watch === undefined && now - since > patience) return false
     // The pause doubles each time.
     yield* Effect.sleep(Math.min(now - since + 1000, 15_000))
@@ -132,10 +137,10 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
   })
 
   /** Reads and applies a round. */
-  const readRound = Effect.fnUntraced(function* (copy: Target.Copy) {
+  const readRound = Effect.fnUntraced(function* (copy: Copy) {
     // A stop signal waits until the page is applied.
-    const keep = (page: Target.ChangePage) => Effect.uninterruptible(copy.apply(page))
-    const receive = Effect.fnUntraced(function* (page: Target.ChangePage) {
+    const keep = (page: Tables.ChangePage) => Effect.uninterruptible(copy.apply(page))
+    const receive = Effect.fnUntraced(function* (page: Tables.ChangePage) {
       yield* keep(page)
       yield* end("Down")
       yield* reported.applied(page.body)
@@ -146,48 +151,32 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
       const requestedAt = yield* DateTime.now
       yield* keep({ body, cursor: undefined, has_more: true, is_consistent: false, requestedAt })
     })
+    const cursor = yield* copy.cursor
+    if (cursor === undefined) yield* reset
     // Two pages are read ahead of the one that is applied.
-    const follow = (cursor: string | undefined) =>
-      Stream.runForEach(Stream.buffer(source.changes(cursor), { capacity: 2 }), receive)
-
-    const resume = Effect.gen(function* () {
-      const cursor = yield* copy.cursor
-      if (cursor === undefined) yield* reset
-      yield* follow(cursor)
-    })
-    const restart: Effect.Effect<void, Failed> = Effect.gen(function* () {
-      const before = yield* Ref.get(phase)
-      if (before._tag !== "Restarting") {
-        yield* note("The order of changes restarted: reloading all records.")
-        const since = outageStart(before)
-        yield* Ref.set(phase, Phase.Restarting(since === undefined ? {} : { since }))
-      } else if (!(yield* waitOut(keepsRestarting))) return yield* keepsRestarting
-      yield* reset
-      yield* Effect.catchTag(follow(undefined), "CursorExpired", () => restart)
-    })
-    yield* resume.pipe(
-      Effect.andThen(end("Restarting")),
-      Effect.catchTag("CursorExpired", () => restart)
+    yield* Stream.runForEach(Stream.buffer(source.changes(cursor), { capacity: 2 }), receive).pipe(
+      Effect.catchTag("CursorExpired", () => Effect.andThen(reset, restarted))
     )
+    if (cursor !== undefined) yield* end("Restarting")
   })
 
   const session = Effect.gen(function* () {
     const organization = yield* source.organization
     const copy = yield* target.open({ organization, tables })
-    const before = yield* Ref.get(phase)
-    if (before._tag === "Starting") {
+    const { _tag, since } = yield* Ref.get(phase)
+    if (_tag === "Starting") {
       const opened = `${organization} at ${source.url}, to ${target.name}`
       yield* report({ event: "opened", organization, url: source.url, target: target.name }, opened)
-      yield* Ref.set(phase, before.since === undefined ? Phase.Running() : Phase.Down({ since: before.since }))
+      yield* Ref.set(phase, since === undefined ? running : Down({ since }))
     }
     const round = Effect.gen(function* () {
       const [duration] = yield* Effect.timed(readRound(copy))
       yield* reported.inStep(Duration.toSeconds(duration))
     })
     yield* watch === undefined ? round : Effect.repeat(round, Schedule.spaced(watch))
-  }).pipe(Effect.scoped)
+  })
 
-  yield* Effect.retry(session, { while: waitOut })
+  yield* Effect.retry(Effect.scoped(session), { while: waitOut })
 })
 
 export const sync = command("sync", Layer.empty, {
@@ -234,5 +223,5 @@ Exit codes: 0 in step; 1 refused, such as an invalid API key or target; 2 usage 
     (before) => Effect.sync(() => process.umask(before))
   )
   yield* Effect.sync(endAtSecondSignal)
-  yield* run({ ...given, tables: Target.tables, report: yield* terminalReport, source, target })
+  yield* run({ ...given, tables: Tables.tables, report: yield* terminalReport, source, target })
 })

@@ -7,7 +7,7 @@ import * as Failure from "../../process/Failure.ts"
 import * as Files from "../../process/Files.ts"
 import { type Failed, misused, Refused, refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type * as Target from "./Target.ts"
+import type { ColumnType } from "./Tables.ts"
 
 const isSome = (rows: ReadonlyArray<unknown>) => rows.length > 0
 
@@ -69,7 +69,7 @@ const lasting =
   "select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null"
 
 /** A copy in a schema of a Postgres. */
-export const postgres = (connection: ConnectionOptions, schemaName: string, softDelete: boolean): Target.Target => {
+export const postgres = (connection: ConnectionOptions, schemaName: string, softDelete: boolean) => {
   const name = `${format({ ...connection, user: undefined })}, schema ${schemaName}`
   const schema = SqlCopy.quoteName(schemaName)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
@@ -121,14 +121,14 @@ export const sqliteFailure =
   }
 
 /** A decimal that is whole is an integer, and any other a double, which has every decimal of 15 digits. */
-const types = new Map<Target.ColumnType, string>([
+const types = new Map<ColumnType, string>([
   ["numeric", "decimal"],
   ["integer", "integer"],
   ["boolean", "integer"]
 ])
 
 /** A copy in a SQLite file. */
-export const sqlite = (file: string, name: string, softDelete: boolean): Target.Target => {
+export const sqlite = (file: string, name: string, softDelete: boolean) => {
   const toFailure = sqliteFailure(name)
   const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: toFailure })
   const inode = attempt(() => statSync(file, { throwIfNoEntry: false })?.ino)

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
-import type { Change } from "../../../src/cli/sync/Target.ts"
+import type { Change } from "../../../src/cli/sync/Tables.ts"
 import { parseTarget } from "../../../src/cli/sync/Targets.ts"
 import { type Report, reporting, reports } from "../../../src/cli/sync/Sync.ts"
 

@@ -3,8 +3,9 @@ import { assert } from "@effect/vitest"
 import { DateTime, Effect, Option, Stream } from "effect"
 import type { CursorExpired } from "../../../../src/api/Errors.ts"
 import type { Source } from "../../../../src/cli/sync/Source.ts"
+import type { Target } from "../../../../src/cli/sync/SqlCopy.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
-import { type Change, type ChangePage, type Table, tables, type Target } from "../../../../src/cli/sync/Target.ts"
+import { type Change, type ChangePage, type Table, tables } from "../../../../src/cli/sync/Tables.ts"
 import type { Failed } from "../../../../src/cli/Usage.ts"
 
 type AnyRecord = Readonly<Record<string, unknown>>

@@ -1,10 +1,6 @@
-/**
- * The place of a copy, and its tables: one for each resource, with a typed column for each field of its record. Each kind
- * of target implements this, and survives a kill at any point.
- */
-import { type DateTime, type Effect, Predicate, Schema, type Scope } from "effect"
+/** The tables of a copy: one for each resource, with a typed column for each field of its record; and their changes. */
+import { type DateTime, Predicate, Schema } from "effect"
 import { resources } from "../../api/records/index.ts"
-import type { Failed } from "../Usage.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
@@ -53,7 +49,7 @@ export const Change = Schema.Union([
 ])
 export type Change = typeof Change.Type
 
-/** A page of the service's feed, whose records are the API's JSON. */
+/** A page of the service's feed, whose records are the API's JSON. `is_consistent`: it ends a round. */
 export const FeedPage = Schema.Struct({
   body: Schema.Array(Change),
   cursor: Schema.String,
@@ -62,33 +58,9 @@ export const FeedPage = Schema.Struct({
 })
 
 /** A page of changes. */
-export interface ChangePage {
+export interface ChangePage extends Omit<typeof FeedPage.Type, "cursor"> {
   /** The start of the next page. Undefined: the feed is to be read from the beginning. */
   readonly cursor: string | undefined
-  readonly body: ReadonlyArray<Change>
-  readonly has_more: boolean
-  /** True if the copy after this page is a state of the service's database. It ends a round. */
-  readonly is_consistent: boolean
   /** A time before the page was requested. */
   readonly requestedAt: DateTime.Utc
-}
-
-export interface Copy {
-  /** The start of the next page. Undefined: the feed is to be read from the beginning. */
-  readonly cursor: Effect.Effect<string | undefined, Failed>
-  /** Applies a page with its cursor, or nothing; fails if another process changed the copy. */
-  readonly apply: (page: ChangePage) => Effect.Effect<void, Failed>
-}
-
-export interface OpenOptions {
-  /** The organization whose copy the target has, or is to have. */
-  readonly organization: string
-  readonly tables: ReadonlyArray<Table>
-}
-
-export interface Target {
-  /** The name in messages, without any secret. */
-  readonly name: string
-  /** Opens the target until the scope closes, and makes or checks what the copy needs. */
-  readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
