@@ -1,6 +1,6 @@
 /**
- * The marks of rows that facts name. The views `deletion_rows` and `deletion_work` say which rows, and the function
- * `mark_rows` changes them: at most 1,000 of a table at once, so that it holds them for a second at most.
+ * The marks of rows that facts name. The views `deletion_rows` and `deletion_work` say which rows, and the functions
+ * `mark_invoices` and `mark_invoice_lines` change them: at most 1,000 at once, so that they hold them for a second at most.
  */
 import { Array, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -24,7 +24,7 @@ const mostRows = 1000
 /** A row to be marked at a time; an empty one takes its mark away. */
 const Row = Schema.Struct({ id: Schema.String, time: Schema.String })
 
-/** The number of rows that others hold, and the ids of those that the database refused. Null: another attempt has the task. */
+/** The number of rows that others hold, and those that the database refused. Null: another attempt has the task. */
 const Change = Schema.Struct({
   locked: Schema.NullOr(Schema.Int),
   refused: Schema.NullOr(Schema.Array(Schema.String)),
@@ -63,10 +63,10 @@ export const judge = (sql: Database, { ids, organization }: Tasks) =>
     insert into deletions_unsettled (organization_id, task_id) select distinct ${organization}, task_id from judged`
   )
 
-/** The numbers of rows that others hold, and that the database refused, with the first reason. */
+/** The number of rows that others hold, and those that the database refused, with the first reason. */
 interface Left {
   locked: number
-  refused: number
+  refused: Array<string>
   reason: string | null
 }
 
@@ -77,9 +77,9 @@ interface Left {
 export const apply = Effect.fnUntraced(function* (
   sql: Database,
   { ids, organization }: Tasks,
-  attempt?: Effect.Effect<Fragment>
+  attempt: Effect.Effect<Fragment> = Effect.succeed(sql`null, null, null`)
 ): Effect.fn.Return<Left | undefined, SqlError> {
-  const left: Left = { locked: 0, refused: 0, reason: null }
+  const left: Left = { locked: 0, refused: [], reason: null }
   for (const table of ["invoices", "invoice_lines"] as const) {
     const found = yield* inMarking(
       sql,
@@ -91,15 +91,13 @@ export const apply = Effect.fnUntraced(function* (
     )
     for (const some of Array.chunksOf(found, mostRows)) {
       const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
-      const given = sql`${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[]`
-      const [change] = yield* changes(
-        attempt === undefined
-          ? sql`select * from mark_rows(${organization}, ${given})`
-          : sql`select * from mark_held(${yield* attempt}, ${given})`
-      )
+      const [change] = yield* changes(sql`
+        select * from ${sql.literal(`mark_${table}`)}(
+          ${organization}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[], ${yield* attempt}
+        )`)
       if (change === undefined || change.locked === null) return undefined
       left.locked += change.locked
-      left.refused += change.refused?.length ?? 0
+      left.refused.push(...(change.refused ?? []))
       left.reason ??= change.reason
     }
   }

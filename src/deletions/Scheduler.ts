@@ -157,9 +157,9 @@ export const makeScheduler = Effect.fnUntraced(function* (
     taskId,
     token
   }: Claim): Effect.fn.Return<RunOutcome, SqlError> {
-    const attempt = Effect.map(DateTime.now, (now) => sql`${organization}, ${taskId}::uuid, ${token}::uuid, ${at(now)}`)
+    const attempt = Effect.map(DateTime.now, (now) => sql`${taskId}::uuid, ${token}::uuid, ${at(now)}`)
     const bound = sql`${most}::integer`
-    const [ran] = yield* results(sql`select run_deletion(${yield* attempt}, ${bound}) as result`)
+    const [ran] = yield* results(sql`select run_deletion(${organization}, ${yield* attempt}, ${bound}) as result`)
     if (ran?.result == null) return undefined
     if (!("more" in ran.result)) return ran.result
     const marking = Marks.apply(sql, { organization, ids: [taskId] }, attempt)
@@ -169,7 +169,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
     const { locked, reason, refused } = marked.value
     const [ended] = yield* results(sql`
       select finish_deletion(
-        ${yield* attempt}, ${bound}, ${locked}::integer, ${refused}::integer, ${reason}::text
+        ${organization}, ${yield* attempt}, ${bound}, ${locked}::integer, ${refused}::text[], ${reason}::text
       ) as result`)
     return ended?.result == null || "more" in ended.result ? undefined : ended.result
   })

@@ -115,7 +115,7 @@ export const make = Effect.gen(function* () {
     const applied = Effect.gen(function* () {
       yield* Marks.judge(sql, own)
       const rows = yield* Marks.apply(sql, own)
-      return rows === undefined || rows.locked + rows.refused > 0 ? yield* unapplied(own) : []
+      return rows === undefined || rows.locked + rows.refused.length > 0 ? yield* unapplied(own) : []
     })
     return yield* inTime(Effect.orElseSucceed(applied, () => ids))
   })

@@ -68,8 +68,7 @@ const loadOrganization = Effect.fnUntraced(
         item: index + 1,
         id: invoice_id,
         deleted_at: task.finished_at,
-        verdict: "deleted",
-        is_known: true
+        verdict: "deleted"
       })}`
     }
   },

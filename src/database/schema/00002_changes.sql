@@ -214,11 +214,13 @@ begin
   end if;
   if name in ('invoices', 'invoice_lines') then
     -- A look costs some microseconds, however many facts there are; next to none in a transaction that began to write while
-    -- its organization had none. The sweep applies those that it misses.
+    -- its organization had none. The sweep applies those that it misses, and judges the facts of a row that comes.
     select format($kept$
   declare
     facts text := nullif(current_setting('practice_data.facts', true), '');
     looks boolean := old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at);
+    comes constant boolean := (new.id, new.organization_id) is distinct from (old.id, old.organization_id);
+    fact record;
     deleted timestamptz;
   begin
     if tg_op = 'INSERT' or (%1$s, new.organization_id) is distinct from (%2$s, old.organization_id) then
@@ -229,26 +231,34 @@ begin
       looks := looks or left(facts, 1) = '1';
     end if;
     if looks then
-      perform from home.deletions d
-      where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %3$s;
-      if found then
-        deleted := home.row_deleted(new.organization_id, %4$s,
-          comes => (new.id, new.organization_id) is distinct from (old.id, old.organization_id));
-        -- The first time of a deletion stays.
-        if deleted is not null and (old.is_deleted or not new.is_deleted) then
-          new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
-          new.is_deleted := true;
+      for fact in
+        select d.*, comes and d.verdict = 'not_found' and d.kind = %3$L as is_new from home.deletions d
+        where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s
+          and d.undone_at is null
+      loop
+        if fact.is_new then
+          insert into home.deletions_unsettled (organization_id, task_id) values (new.organization_id, fact.task_id);
         end if;
+        if fact.holds or fact.is_new and 'deleted' = home.deletion_verdict(fact.invoice_id, fact.clinic_id, fact.client_id, %5$s) then
+          deleted := least(deleted, fact.deleted_at);
+        end if;
+      end loop;
+      -- The first time of a deletion stays.
+      if deleted is not null and (old.is_deleted or not new.is_deleted) then
+        new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
+        new.is_deleted := true;
       end if;
     end if;
-  end;$kept$, keys.new, keys.old, keys.hashed, keys.named) into kept
+  end;$kept$, keys.new, keys.old, keys.kind, keys.named, keys.own) into kept
     from (values
-      ('invoices', 'new.id', 'old.id', '= home.deletion_key(new.organization_id, new.id)',
-        'null, new.id, array[new.home_clinic, new.servicing_clinic], new.client_id'),
-      ('invoice_lines', 'new.id, new.invoice', 'old.id, old.invoice',
-        '= any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])',
-        'new.id, new.invoice, array[new.clinic], null')
-    ) keys (table_name, new, old, hashed, named) where table_name = name;
+      ('invoices', 'new.id', 'old.id', 'invoice', '= home.deletion_key(new.organization_id, new.id)
+          and d.kind = ''invoice'' and d.id = new.id',
+        'null, array[new.home_clinic, new.servicing_clinic], new.client_id'),
+      ('invoice_lines', 'new.id, new.invoice', 'old.id, old.invoice', 'line',
+        '= any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])
+          and d.id = case when d.kind = ''line'' then new.id else new.invoice end',
+        'new.invoice, array[new.clinic], null')
+    ) keys (table_name, new, old, kind, named, own) where table_name = name;
   end if;
   execute format($create$
 create or replace function %1$I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp

@@ -27,17 +27,13 @@ create table deletion_tasks (
 );
 
 -- Without a leading organization: for tasks of all organizations.
-create index deletion_tasks_open      on deletion_tasks (due_at) where state in ('scheduled', 'running');
-create index deletion_tasks_dead      on deletion_tasks (finished_at, organization_id, id) where state = 'dead';
-create index deletion_tasks_payloads  on deletion_tasks (finished_at) where state = 'completed' and payload is not null;
-create index deletion_tasks_cancelled on deletion_tasks (finished_at) where state = 'cancelled' and payload is not null;
-create index deletion_tasks_unknown   on deletion_tasks (due_at) where state = 'scheduled' and not is_known;
-create index deletion_tasks_order     on deletion_tasks (organization_id, state, scheduled_for, id);
+create index deletion_tasks_open    on deletion_tasks (due_at) where state in ('scheduled', 'running');
+create index deletion_tasks_ended   on deletion_tasks (state, finished_at, organization_id, id)
+  where state = 'dead' or state in ('completed', 'cancelled') and payload is not null;
+create index deletion_tasks_unknown on deletion_tasks (due_at) where state = 'scheduled' and not is_known;
+create index deletion_tasks_order   on deletion_tasks (organization_id, state, scheduled_for, id);
 
 comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
-comment on column deletion_tasks.scheduled_for is 'Time at which it was first due';
-comment on column deletion_tasks.finished_at is 'Time at which it was completed, cancelled or dead';
-comment on column deletion_tasks.fingerprint is 'Hash of the payload: tells a repeated delivery from another one with the same key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
 comment on column deletion_tasks.due_at is 'The time to run. One that runs is taken over at this time, unless its worker has its row locked';
 comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
@@ -68,21 +64,16 @@ create table deletions (
     or verdict = 'not_found' and clinic_id is null and client_id is null and invoice_id is null
   ) stored,
   undone_at       timestamptz,
-  is_known        boolean not null,
   primary key (organization_id, task_id, kind, item)
 );
 create index deletions_key        on deletions (deletion_key(organization_id, id));
 create index deletions_newest     on deletions (deleted_at);
 create index deletions_remembered on deletions (organization_id) where verdict = 'not_found';
-create index deletions_unknown    on deletions (is_known) where verdict = 'not_found' and not is_known;
 create index deletions_forgotten  on deletions (organization_id, task_id) where verdict = 'forgotten';
 
 comment on table deletions is 'The facts: each item of each task, with its verdict, and the other ids that it gives: its row must match them';
-comment on column deletions.deleted_at is 'Time of the deletion, copied to marked rows';
 comment on column deletions.verdict is 'deleted; failed: a row could not be marked; not_found: judged when its row comes; forgotten: about to go; or the reason of a mismatch';
 comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
-comment on column deletions.undone_at is 'Time at which an operator undid the deletion';
-comment on column deletions.is_known is 'True if the organization had a row in organizations';
 
 create table deletions_unsettled (
   organization_id text collate "C" not null,
@@ -96,7 +87,6 @@ create index deletions_unsettled_order on deletions_unsettled (written_by, organ
 create index deletions_unsettled_task  on deletions_unsettled (organization_id, task_id);
 comment on table deletions_unsettled is 'Tasks whose facts are to be applied again. Workers, operators and writers of rows only add, so that none waits';
 comment on column deletions_unsettled.since is 'Time from which transactions that were open may still bring rows';
-comment on column deletions_unsettled.written_by is 'The transaction that added it';
 
 -- The verdict on an item: what it says of its row must fit. The first reason counts.
 create function deletion_verdict(
@@ -147,40 +137,14 @@ create view deletion_work as select * from (
 ) work
 where to_mark or to_unmark or to_judge;
 
--- The time of the deletion of a row that is written, an invoice where `line` is null; null if no fact holds. `comes`: the row
--- has this id from now on. What is remembered of it is judged here for the row, and by the sweep for the fact.
-create function row_deleted(owner text, line text, invoice text, clinics text[], client text, comes boolean)
-returns timestamptz language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-as $function$
-declare
-  fact record;
-  deleted timestamptz;
-begin
-  for fact in
-    select d.*, comes and d.verdict = 'not_found' and (d.kind = 'invoice') = (line is null) as is_new from home.deletions d
-    where home.deletion_key(d.organization_id, d.id)
-        = any (array[home.deletion_key(owner, line), home.deletion_key(owner, invoice)])
-      and d.organization_id = owner and d.undone_at is null and d.id = case when d.kind = 'line' then line else invoice end
-  loop
-    if fact.is_new then
-      insert into home.deletions_unsettled (organization_id, task_id) values (owner, fact.task_id);
-    end if;
-    if fact.holds or fact.is_new and 'deleted' = home.deletion_verdict(
-      fact.invoice_id, fact.clinic_id, fact.client_id, invoice, clinics, client)
-    then deleted := least(deleted, fact.deleted_at); end if;
-  end loop;
-  return deleted;
-end $function$;
-
 -- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting. They have the
 -- search path of their caller, since triggers of others look up names in it.
 --
 -- Its settings: rows are looked up by their ids, however few or many the planner takes them for; without the index by
--- invoice, as in a first load, the lines are read once. A mark has an `updated_at` of its own.
+-- invoice, as in a first load, the lines are read once.
 create function deletion_settings() returns void language sql as $function$
-  select set_config('lock_timeout', '500ms', true), set_config('practice_data.keep_times', 'on', true),
-    set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
-    set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+  select set_config('lock_timeout', '500ms', true), set_config('enable_seqscan', 'off', true),
+    set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
     set_config('enable_nestloop', has_index::text, true), set_config('enable_hashjoin', (not has_index)::text, true),
     set_config('plan_cache_mode', case when is_distributed then 'auto' else 'force_generic_plan' end, true)
   from (select
@@ -188,132 +152,118 @@ create function deletion_settings() returns void language sql as $function$
   ) i
 $function$;
 
--- Marks rows of a table at their times, or takes away the marks of those without one. It skips rows that others hold, and
--- counts them as locked. It finds those that the database refuses by halving. A row that was deleted before keeps its first
--- time. One row a statement: a list of ids may be looked up by reading all of the organization, while there are no statistics.
-create function mark_rows(
-  organization text, name text, ids text[], times timestamptz[], out locked integer, out refused text[], out reason text
-) language plpgsql as $function$
+-- `mark_invoices` and `mark_invoice_lines` mark rows at their times, or take away the marks of those without one. They skip
+-- rows that others hold, and count them as locked. They find those that the database refuses by halving, and name them with
+-- their table. A row that was deleted before keeps its first time; its `updated_at` is new. For an attempt at a task, its lock
+-- of the task is the lease: all is null if another one has the task.
+do $marks$ declare name text; begin
+  foreach name in array array['invoices', 'invoice_lines'] loop
+    execute format($create$
+create function mark_%1$s(
+  organization text, ids text[], times timestamptz[], task uuid, token uuid, at timestamptz,
+  out locked integer, out refused text[], out reason text
+) language plpgsql set lock_timeout = '500ms' set enable_nestloop = on set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off set jit = off as $function$
 declare
   half constant integer := cardinality(ids) / 2;
-  last_time constant timestamptz := '9999-12-31 23:59:59.999999+00';
-  one text collate "C";
-  deleted timestamptz;
-  -- Citus computes no time of a row in an UPDATE.
-  changed_at timestamptz;
-  is_free boolean;
   first record;
   second record;
   broken text;
   of_column text;
 begin
-  perform home.deletion_settings();
-  locked := 0;
-  refused := '{}';
-  for n in 1 .. cardinality(ids) loop
-    one := ids[n];
-    deleted := times[n];
-    if name = 'invoices' then
-      select greatest(now(), least(t.updated_at + interval '1 microsecond', last_time)) into changed_at
-      from home.invoices t where t.organization_id = organization and t.id = one for no key update skip locked;
-      is_free := found;
-      update home.invoices t set
-        is_deleted = deleted is not null,
-        deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
-        updated_at = changed_at
-      where is_free and t.organization_id = organization and t.id = one;
-    else
-      select greatest(now(), least(t.updated_at + interval '1 microsecond', last_time)) into changed_at
-      from home.invoice_lines t where t.organization_id = organization and t.id = one for no key update skip locked;
-      is_free := found;
-      update home.invoice_lines t set
-        is_deleted = deleted is not null,
-        deleted_at = case when t.is_deleted and deleted is not null then t.deleted_at else deleted end,
-        updated_at = changed_at
-      where is_free and t.organization_id = organization and t.id = one;
-    end if;
-    if not is_free then locked := locked + 1;
-    elsif not found then refused := refused || one;
-    end if;
-  end loop;
+  if task is not null then
+    update home.deletion_tasks t set due_at = at + interval '1 second'
+    where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
+    if not found then return; end if;
+  end if;
+  perform set_config('practice_data.keep_times', 'on', true);
+  with held as (
+    select t.id, m.deleted, greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00')) as changed_at
+    from unnest(ids, times) m (id, deleted) cross join lateral (
+      select i.id, i.updated_at from home.%1$s i
+      where i.organization_id = organization and i.id = m.id for no key update skip locked
+    ) t
+  ),
+  marked as (
+    update home.%1$s t set
+      is_deleted = h.deleted is not null,
+      deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
+      updated_at = h.changed_at
+    from held h where t.organization_id = organization and t.id = h.id
+    returning t.id
+  )
+  select cardinality(ids) - (select count(*) from held),
+    array(select '%1$s ' || h.id from held h where not exists (select from marked m where m.id = h.id))
+    into locked, refused;
   if refused <> '{}' then reason := 'A trigger dropped the change of a row'; end if;
 exception when others then
   -- An outage, or a table that others hold.
   if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
   if half > 0 then
-    select * into first from home.mark_rows(organization, name, ids[:half], times[:half]);
-    select * into second from home.mark_rows(organization, name, ids[half + 1:], times[half + 1:]);
+    select * into first from home.mark_%1$s(organization, ids[:half], times[:half], task, token, at);
+    select * into second from home.mark_%1$s(organization, ids[half + 1:], times[half + 1:], task, token, at);
     locked := first.locked + second.locked;
     refused := first.refused || second.refused;
     reason := coalesce(first.reason, second.reason);
   else
     get stacked diagnostics broken = constraint_name, of_column = column_name;
-    refused := ids;
+    locked := 0;
+    refused := array['%1$s ' || ids[1]];
     -- Other texts may quote the row.
     reason := concat_ws(', ', 'SQLSTATE ' || sqlstate, 'constraint ' || nullif(broken, ''), 'column ' || nullif(of_column, ''));
   end if;
-end $function$;
+end $function$ $create$, name);
+  end loop;
+end $marks$;
 
--- Marks rows for an attempt at a task; null if another one has it. Its lock of the task is the lease. The items of rows that
--- the database refuses have failed.
-create function mark_held(
-  organization text, task uuid, token uuid, at timestamptz, name text, ids text[], times timestamptz[],
-  out locked integer, out refused text[], out reason text
-) language plpgsql as $function$
-begin
-  update home.deletion_tasks t set due_at = at + interval '1 second'
-  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
-  if not found then return; end if;
-  select * into locked, refused, reason from home.mark_rows(organization, name, ids, times);
-  if refused = '{}' then return; end if;
-  update home.deletions d set verdict = 'failed' from home.deletion_rows r
-  where r.organization_id = organization and r.task_id = task and r.table_name = name and coalesce(r.line, r.invoice) = any (refused)
-    and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
-end $function$;
-
--- The end of an attempt by the rows that were locked and refused: its task is completed, or it says why not. Null if another
--- attempt has the task. What was not found is forgotten where more than `most` are remembered: of the organization, or of all
--- unknown ones.
+-- The end of an attempt by the number of locked rows, and the refused ones, whose items have failed: its task is completed, or
+-- it says why not. Null if another attempt has the task. What was not found is forgotten where the organization has more than
+-- `most` remembered.
 create function finish_deletion(
-  organization text, task uuid, token uuid, at timestamptz, most integer, locked integer, refused integer, reason text
+  organization text, task uuid, token uuid, at timestamptz, most integer, locked integer, refused text[], reason text
 ) returns jsonb language plpgsql as $function$
 declare
   result jsonb;
-  is_full boolean;
 begin
-  if refused = 0 and locked > 0 then return '{"postponed": "Other transactions hold rows that it deletes"}'; end if;
+  if refused = '{}' and locked > 0 then return '{"postponed": "Other transactions hold rows that it deletes"}'; end if;
+  if refused <> '{}' then
+    perform from home.deletion_tasks t
+    where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
+    if not found then return null; end if;
+    update home.deletions d set verdict = 'failed' from home.deletion_rows r
+    where r.organization_id = organization and r.task_id = task and r.table_name || ' ' || coalesce(r.line, r.invoice) = any (refused)
+      and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
+  end if;
   select jsonb_build_object(
       'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
         || coalesce(jsonb_object_agg(verdict, n) filter (where kind = 'invoice'), '{}'),
       'invoice_lines', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "invoice_mismatch": 0}'
         || coalesce(jsonb_object_agg(verdict, n) filter (where kind = 'line'), '{}'),
+      -- With `is_deleted` in the condition, an index of all deleted lines may be read.
       'lines_of_invoices', (
-        select count(distinct r.line) from home.deletion_rows r
-        where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds and r.is_deleted
+        select count(distinct r.line) filter (where r.is_deleted) from home.deletion_rows r
+        where r.organization_id = organization and r.task_id = task and r.undone_at is null and r.holds
           and r.kind = 'invoice' and r.table_name = 'invoice_lines'))
     into result
     from (
       select d.kind, d.verdict, count(*) as n from home.deletions d
       where d.organization_id = organization and d.task_id = task and d.undone_at is null group by 1, 2
     ) items;
-  if refused > 0 then
-    update home.deletion_tasks t set outcome = result
-    where t.organization_id = organization and t.id = task and t.claim_token = token;
-    return jsonb_build_object('failed', format('%s rows were not marked: %s', refused, reason));
+  if refused <> '{}' then
+    update home.deletion_tasks t set outcome = result where t.organization_id = organization and t.id = task;
+    return jsonb_build_object('failed', format('%s rows were not marked: %s', cardinality(refused), reason));
   end if;
   update home.deletion_tasks t
   set state = 'completed', outcome = result, due_at = null, claim_token = null, last_error = null, finished_at = at
   where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
   if not found then return null; end if;
-  if result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0' then
-    is_full := most < (select count(*) from (
-      select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1) d);
-    if not is_full and not exists (select from home.organizations o where o.organization_id = organization) then
-      is_full := most < (select count(*) from (
-        select 1 from home.deletions d where d.verdict = 'not_found' and not d.is_known limit most + 1) d);
-    end if;
+  if (result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0') and most < (
+    select count(*) from (
+      select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1
+    ) d
+  ) then
     update home.deletions d set verdict = 'forgotten'
-    where is_full and d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
+    where d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;
   end if;
   return result;
 end $function$;
@@ -323,16 +273,17 @@ end $function$;
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer)
 returns jsonb language plpgsql as $function$
 declare
+  items jsonb;
   name text;
   named record;
   marked record;
   total integer := 0;
   locked integer := 0;
-  refused integer := 0;
+  refused text[] := '{}';
   reason text;
 begin
   perform home.deletion_settings();
-  perform from home.deletion_tasks t
+  select t.payload into items from home.deletion_tasks t
   where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
   if not found then return null; end if;
   -- The items are stored as facts, each with its verdict. In a later attempt, those that failed are tried again.
@@ -340,29 +291,20 @@ begin
     update home.deletions d set verdict = 'deleted'
     where d.organization_id = organization and d.task_id = task and d.verdict = 'failed';
   else
-    insert into home.deletions (
-      organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict, is_known
-    )
-    with task as materialized (
-      select t.payload from home.deletion_tasks t where t.organization_id = organization and t.id = task
-    ),
-    items as (
-      select kind, item, case when kind = 'line' then line else invoice end as id, clinic_id, client_id,
-        case when kind = 'line' then invoice end as invoice_id
-      from task cross join lateral (values ('invoice', payload -> 'invoices'), ('line', payload -> 'invoice_lines')) l (kind, list)
-      cross join lateral rows from (
-        jsonb_to_recordset(list) as (invoice_line_id text, invoice_id text, clinic_id text, client_id text)
-      ) with ordinality n (line, invoice, clinic_id, client_id, item)
-    )
-    select organization, task, kind, item, id, clinic_id, client_id, invoice_id, at, coalesce((
-        select home.deletion_verdict(null, n.clinic_id, n.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id)
-        from home.invoices t where t.organization_id = organization and t.id = n.id and n.kind = 'invoice'
-      ), (
-        select home.deletion_verdict(n.invoice_id, n.clinic_id, null, t.invoice, array[t.clinic], null)
-        from home.invoice_lines t where t.organization_id = organization and t.id = n.id and n.kind = 'line'
-      ), 'not_found'),
-      exists (select from home.organizations o where o.organization_id = organization)
-    from items n;
+    insert into home.deletions (organization_id, task_id, kind, item, id, clinic_id, client_id, invoice_id, deleted_at, verdict)
+    select organization, task, 'invoice', n.item, n.id, n.clinic_id, n.client_id, null, at, case when t.id is null then 'not_found'
+      else home.deletion_verdict(null, n.clinic_id, n.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id) end
+    from rows from (
+      jsonb_to_recordset(items -> 'invoices') as (invoice_id text, clinic_id text, client_id text)
+    ) with ordinality n (id, clinic_id, client_id, item)
+    left join home.invoices t on t.organization_id = organization and t.id = n.id
+    union all
+    select organization, task, 'line', n.item, n.id, n.clinic_id, null, n.invoice_id, at, case when t.id is null then 'not_found'
+      else home.deletion_verdict(n.invoice_id, n.clinic_id, null, t.invoice, array[t.clinic], null) end
+    from rows from (
+      jsonb_to_recordset(items -> 'invoice_lines') as (invoice_line_id text, clinic_id text, invoice_id text)
+    ) with ordinality n (id, clinic_id, invoice_id, item)
+    left join home.invoice_lines t on t.organization_id = organization and t.id = n.id;
     insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
   end if;
   foreach name in array array['invoices', 'invoice_lines'] loop
@@ -374,10 +316,15 @@ begin
     continue when named.ids is null;
     total := total + cardinality(named.ids);
     if total > 1000 then return '{"more": true}'; end if;
-    select * into marked from home.mark_held(organization, task, token, at, name, named.ids,
-      array_fill(named.deleted_at, array[cardinality(named.ids)]));
+    if name = 'invoices' then
+      select * into marked from home.mark_invoices(
+        organization, named.ids, array_fill(named.deleted_at, array[cardinality(named.ids)]), null, null, null);
+    else
+      select * into marked from home.mark_invoice_lines(
+        organization, named.ids, array_fill(named.deleted_at, array[cardinality(named.ids)]), null, null, null);
+    end if;
     locked := locked + marked.locked;
-    refused := refused + cardinality(marked.refused);
+    refused := refused || marked.refused;
     reason := coalesce(reason, marked.reason);
   end loop;
   return home.finish_deletion(organization, task, token, at, most, locked, refused, reason);

@@ -98,7 +98,7 @@ set search_path = pg_catalog, pg_temp as $function$
     union all
     select 'routine', oid::regprocedure::text, proowner, coalesce(proacl, acldefault('f', proowner)) from own
     join pg_proc on pronamespace = own.id and proname in (
-      'touch_api_key', 'change_begin', 'change_mark', 'change_forget', 'record_removed', 'records_truncated', 'row_deleted',
+      'touch_api_key', 'change_begin', 'change_mark', 'change_forget', 'record_removed', 'records_truncated',
       'invoices_written', 'invoice_lines_written', 'describe_records', 'validate_records', 'render', 'publish',
       'revoke_from_others'
     )

@@ -77,6 +77,16 @@ suite(
       insert into invoice_lines (organization_id, id, invoice) values ('org_a', 'next', 'next')`
       assert.isBelow(yield* readBy(insert), 100)
     }),
+    "reads the lines of its invoices alone, however many are deleted": Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`analyze invoices, invoice_lines, deletions`
+      yield* sql`
+      insert into invoice_lines (organization_id, id, invoice, is_deleted, deleted_at)
+      select 'org_a', 'old' || n, 'old', true, '2026-01-01' from generate_series(1, 3000) n`
+      const session = yield* clientOf((yield* TestDatabase).url)
+      const readBy = readsOf(session, "relname = 'invoice_lines'")
+      assert.isBelow(yield* readBy(deletedIn(session, { invoices: [{ invoice_id: "i1" }] })), 100)
+    }),
     "of invoices whose 6,000 lines their loader had deleted changes no line, and ends": Effect.gen(function* () {
       const sql = yield* seedInvoices
       yield* sql`insert into invoices (organization_id, id) select 'org_a', 'large' || n from generate_series(1, 300) n`
@@ -125,8 +135,8 @@ suite("a deletion", atLength, {
     for (const owner of ["'org_a'", "'org' || n"]) {
       const sql = yield* seedInvoices
       yield* sql`
-          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known)
-          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found', true
+          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict)
+          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found'
           from generate_series(1, 3000) n`
       yield* sql`analyze invoices, invoice_lines, deletions`
       const session = yield* clientOf((yield* TestDatabase).url)

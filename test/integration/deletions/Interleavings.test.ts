@@ -112,7 +112,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   for (const { step } of Object.values(load)) yield* Effect.repeat(step, { until: (isLast) => isLast })
   if (!isCompleted) assert.isFalse(isPostponed(yield* runOne(claim)), "nobody holds rows")
   for (let steps = 0; steps < 8; steps++) yield* sweeps["sweep 1"].step
-  assert.isEmpty(yield* sql`select from deletions_unsettled union all select from deletion_work`)
+  assert.isEmpty(yield* sql`select 1 from deletions_unsettled union all select 1 from deletion_work`)
   const rows = yield* Loaders.rows
   const [x, x1] = [rows.get("x"), rows.get("x1")]
   const isDeleted = items === "invoice" || ((items === "invoice that fits" || items === "both") && x !== undefined)

@@ -64,8 +64,8 @@ const broken: ReadonlyArray<Broken> = [
     "a deletion that is not applied",
     `do $$ begin
        insert into invoices (organization_id, id) values ('org_a', 'served');
-       insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict, is_known)
-         values ('org_a', '00000000-0000-5000-8000-000000000003', 'invoice', 1, 'served', now(), 'deleted', true);
+       insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict)
+         values ('org_a', '00000000-0000-5000-8000-000000000003', 'invoice', 1, 'served', now(), 'deleted');
        ${unsettled};
      end $$`,
     "with note as (delete from deletions_unsettled), fact as (delete from deletions) delete from invoices where id = 'served'",

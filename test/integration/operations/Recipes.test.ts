@@ -117,7 +117,7 @@ const addFacts = Effect.fnUntraced(function* (
 ) {
   const { sql } = yield* TestDatabase
   const task = { organization_id, task_id: "00000000-0000-5000-8000-000000000000" }
-  const fact = { ...task, deleted_at: "2026-01-31T09:30:00Z", verdict: "deleted", is_known: true }
+  const fact = { ...task, deleted_at: "2026-01-31T09:30:00Z", verdict: "deleted" }
   for (const [item, each] of items.entries())
     yield* sql`insert into deletions ${sql.insert({ ...fact, item, ...each })}`
   yield* sql`insert into deletions_unsettled ${sql.insert(task)}`

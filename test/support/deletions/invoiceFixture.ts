@@ -96,7 +96,6 @@ export const addFacts = (count: number, columns: Columns = {}) =>
     id: "'i' || n",
     deleted_at: "now()",
     verdict: "'not_found'",
-    is_known: "true",
     ...columns
   })
 
