@@ -13,7 +13,7 @@ import { searchable } from "../../src/api/records/index.ts"
 import { Repositories, type Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/app/Server.ts"
 import type * as Testing from "../../src/app/exports/testing.ts"
-import { kinds } from "./stripe/rules.ts"
+import { kinds } from "./stripe.ts"
 
 const [oakridge, harbor] = organizations
 

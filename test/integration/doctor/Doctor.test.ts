@@ -2,9 +2,7 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { json } from "../../support/Client.ts"
-import { accounts } from "../../../src/app/demo/DemoData.ts"
-import { StripeDouble } from "../../support/StripeDouble.ts"
-import * as Faults from "../../support/stripe/faults.ts"
+import * as Stripe from "../../support/stripe.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 import { examined, has } from "./examined.ts"
@@ -62,14 +60,14 @@ describe.concurrent("the doctor", () => {
 })
 
 const key = "sk_test_of_the_double"
-const double = StripeDouble.layer({ key, accounts, platform: "acct_platform" })
+const double = Stripe.StripeDouble.layer(key)
 
 describe("over a database,", long, () => {
   layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
     it.effect("tries the payment processor with an account that is connected", () =>
       Effect.gen(function* () {
         const { url, sql } = yield* TestDatabase
-        const stripe = yield* StripeDouble
+        const stripe = yield* Stripe.StripeDouble
         const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: key, STRIPE_API_URL: stripe.url.href }
         const fine = yield* examined(environment)
         has(fine, "ok", "It responds.", processor)
@@ -77,9 +75,9 @@ describe("over a database,", long, () => {
         has(wrongKey, "fail", "It is unusable", processor)
         const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
         has(down, "fail", /StripeConnectionError/, processor)
-        yield* stripe.fail(Faults.rateLimit())
+        yield* stripe.fail(Stripe.rateLimit())
         has(yield* examined(environment), "warn", "(RateLimited)", processor)
-        yield* stripe.fail(Faults.lacksPermission)
+        yield* stripe.fail(Stripe.lacksPermission)
         has(yield* examined(environment), "fail", /may not read \S+ \(.*rak_payout_read/, processor)
         yield* sql`update clinics set processor_account = null`
         has(yield* examined(environment), "ok", "No clinic has a connected account to test", processor)

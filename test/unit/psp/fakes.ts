@@ -1,9 +1,29 @@
 /** Live reads over a processor of a test's choice. */
-import { Clock, Effect, Layer } from "effect"
+import { Array, Clock, Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import type { PspKind } from "../../../src/api/Psp.ts"
+import type { PspKind, PspObject } from "../../../src/api/Psp.ts"
 import * as Psp from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
+import { kinds } from "../../support/stripe.ts"
+
+/** Two accounts of a processor. */
+export const [oak, harbor] = ["acct_1Oakridge", "acct_1Harbor"]
+
+/** Objects, of which eight are made in the same second, so that pages end in the middle of one. */
+const many = (prefix: string, count: number) =>
+  Array.makeBy(count, (index): PspObject => ({
+    id: `${prefix}_${String(index).padStart(5, "0")}`,
+    object: prefix,
+    created: 1_767_600_000 + Math.floor(index / 8)
+  }))
+
+const ofEach = (prefix: string, count: number) =>
+  Object.fromEntries(kinds.map((kind) => [kind, many(`${kind}-${prefix}`, count)]))
+
+export const accounts: Psp.Accounts = {
+  [oak]: { ...ofEach("oak", 20), "balance-transactions": many("txn", 250) },
+  [harbor]: ofEach("harbor", 3)
+}
 
 export type Answer = Effect.Effect<Psp.Page, Psp.PspError>
 

@@ -1,5 +1,24 @@
-/** Ways in which a processor fails: each takes the response of one request and answers wrongly, or not at all. */
-import type { ServerResponse } from "node:http"
+/**
+ * A double of Stripe: a server on a socket of this machine, for Stripe's own client to talk to. It records requests, answers
+ * each with the same objects, and fails on demand.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { Context, Effect, Layer } from "effect"
+import type { PspKind } from "../../src/api/Psp.ts"
+import * as Listening from "./Listening.ts"
+
+/** The path of each kind of object. */
+export const paths = {
+  payments: "/v1/payment_intents",
+  charges: "/v1/charges",
+  refunds: "/v1/refunds",
+  disputes: "/v1/disputes",
+  payouts: "/v1/payouts",
+  "balance-transactions": "/v1/balance_transactions"
+} as const satisfies Record<PspKind, string>
+
+/** The kinds of object. */
+export const kinds = Object.keys(paths).filter((kind): kind is PspKind => kind in paths)
 
 /** How one request is failed. */
 export type Fault = (response: ServerResponse) => void
@@ -92,4 +111,46 @@ export const hang: Fault = () => undefined
 /** Begins to answer, and then says nothing more. */
 export const hangInBody: Fault = (response) => {
   begin(response).write(start)
+}
+
+const requestOf = ({ headers, url = "/" }: IncomingMessage) => {
+  const { pathname, searchParams } = new URL(url, "http://stripe.invalid")
+  const { authorization, "stripe-account": account } = headers
+  return { path: pathname, query: Object.fromEntries(searchParams), account, authorization }
+}
+
+const make = (key: string, data: ReadonlyArray<object>) =>
+  Effect.gen(function* () {
+    const faults: Array<Fault> = []
+    const seen: Array<ReturnType<typeof requestOf>> = []
+    let count = 0
+    let underWay = 0
+    const { port } = yield* Listening.on(
+      createServer({ keepAliveTimeout: 0 }, (request, response) => {
+        const asked = requestOf(request)
+        seen.push(asked)
+        underWay += 1
+        response.once("close", () => (underWay -= 1))
+        response.setHeader("request-id", `req_${++count}`)
+        const list = answer(200, JSON.stringify({ object: "list", data, has_more: true, url: asked.path }))
+        const isKnown = asked.authorization === `Bearer ${key}`
+        return (faults.shift() ?? (isKnown ? list : unknownKey))(response)
+      })
+    )
+    return {
+      /** Its address. */
+      url: new URL(`http://127.0.0.1:${port}`),
+      /** Fails the next requests, one each. */
+      fail: (...next: ReadonlyArray<Fault>) => Effect.sync(() => void faults.push(...next)),
+      /** The requests since the last time of asking. */
+      seen: Effect.sync(() => seen.splice(0)),
+      /** The number of requests that are being answered. */
+      underWay: Effect.sync(() => underWay)
+    }
+  })
+
+export class StripeDouble extends Context.Service<StripeDouble, Effect.Success<ReturnType<typeof make>>>()(
+  "practice-data/test/support/stripe/StripeDouble"
+) {
+  static readonly layer = (key: string, data: ReadonlyArray<object> = []) => Layer.effect(StripeDouble, make(key, data))
 }
