@@ -1,36 +1,17 @@
 /** The feed of the changes of all resources, and histories of writers and readers. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Schema } from "effect"
+import { Array, Duration, Effect, Fiber } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import * as OrganizationReads from "../../../src/database/OrganizationReads.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
-import { toText } from "../../../src/database/Columns.ts"
-import { clockOf } from "../../support/Follower.ts"
-import { settled } from "../../support/settled.ts"
+import { clockOf, readerOf, settled } from "../../support/changes.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown } from "../records/stores.ts"
 import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
 import * as PostgresStand from "../../../scripts/faults/sync/PostgresStand.ts"
 import * as Histories from "../../../scripts/faults/sync/run.ts"
-
-const Page = Schema.Struct({
-  body: Schema.Array(
-    Schema.Struct({
-      resource: Schema.String,
-      record: Schema.optional(Schema.Struct({ id: Schema.String })),
-      removed: Schema.optional(Schema.String),
-      reset: Schema.optional(Schema.Literal(true))
-    })
-  ),
-  cursor: Schema.String,
-  has_more: Schema.Boolean,
-  is_consistent: Schema.Boolean,
-  schema: Schema.String
-})
-const decodePage = Schema.decodeEffect(Schema.fromJsonString(Page))
 
 let organizations = 0
 
@@ -48,16 +29,14 @@ const reader = Effect.gen(function* () {
   const clock = yield* clockOf(sql)
   const changes = databaseFeed(sql, OrganizationReads.make(sql), searchable, { poll })
   const organization = `org_${++organizations}`
-  let cursor: string | undefined
+  const { read: readPage } = readerOf(changes, organization)
   const read = Effect.fnUntraced(function* (limit = 1000, within = Duration.zero) {
-    const { json } = yield* asKnown(organization)(changes({ cursor, limit, wait: within }))
-    const page = yield* decodePage(toText(json))
-    cursor = page.cursor
-    const seen = page.body.map(({ record, removed, reset, resource }) => {
-      const change = record?.id ?? (removed === undefined ? "" : `-${removed}`)
-      return `${resource} ${reset === true ? "reset" : change}`
+    const { has_more: hasMore, is_consistent: isConsistent, items } = yield* readPage(limit, within)
+    const seen = items.map((item) => {
+      const change = "record" in item ? item.record.id : "removed" in item ? `-${item.removed}` : "reset"
+      return `${item.resource} ${change}`
     })
-    return { seen, hasMore: page.has_more, isConsistent: page.is_consistent }
+    return { seen, hasMore, isConsistent }
   })
   /** Starts to read, and returns once it waits for a change. */
   const readLater = Effect.gen(function* () {

@@ -89,9 +89,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       )
       yield* insert("a")
       yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
-      assert.deepStrictEqual((yield* told()).changed, ["a Rex"])
+      assert.deepStrictEqual((yield* told).changed, ["a Rex"])
       yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
-      assert.deepStrictEqual((yield* told()).changed, [])
+      assert.deepStrictEqual((yield* told).changed, [])
       assert.deepStrictEqual(yield* sql`select shout from pets where organization_id = ${organization}`, [
         { shout: "REX" }
       ])
@@ -107,7 +107,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
           insert into pets (organization_id, id, name, date_of_birth, updated_at)
           values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
         yield* keepingTimes(sql, insert)
-        yield* told()
+        yield* told
         const rows = sql`select updated_at::text, change_position, record from pets where organization_id = ${organization}`
         const before = yield* rows
         const affected = yield* sql.withTransaction(
@@ -126,7 +126,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
           )
         )
         assert.deepStrictEqual(affected, [[{ id: "a" }], [{ id: "a" }]])
-        assert.deepStrictEqual(yield* told(), { changed: [], removed: [] })
+        assert.deepStrictEqual(yield* told, { changed: [], removed: [] })
         assert.deepStrictEqual(yield* rows, before)
       })
   )
@@ -164,8 +164,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* insert("a", "b")
       yield* sql`update pets set id = 'c' where organization_id = ${organization} and id = 'a'`
       yield* sql`update pets set organization_id = ${other.organization} where organization_id = ${organization} and id = 'b'`
-      assert.deepStrictEqual(yield* told(), { changed: ["c"], removed: ["a", "b"] })
-      assert.deepStrictEqual(yield* other.told(), { changed: ["b"], removed: [] })
+      assert.deepStrictEqual(yield* told, { changed: ["c"], removed: ["a", "b"] })
+      assert.deepStrictEqual(yield* other.told, { changed: ["b"], removed: [] })
     })
   )
 
@@ -182,7 +182,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
           yield* sql`delete from public.pets where organization_id = ${organization} and id = 'b'`
         })
       )
-      assert.deepStrictEqual(yield* told(), { changed: ["a Rex", "c"], removed: ["b"] })
+      assert.deepStrictEqual(yield* told, { changed: ["a Rex", "c"], removed: ["b"] })
     })
   )
 
@@ -195,7 +195,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* sql.unsafe(`create trigger ${name} before update on pets for each row execute function touched()`)
       yield* sql`update pets set breed = breed where organization_id = ${organization}`
       yield* sql.unsafe(`drop trigger ${name} on pets`)
-      assert.deepStrictEqual(yield* told(), { changed: ["a after"], removed: [] })
+      assert.deepStrictEqual(yield* told, { changed: ["a after"], removed: [] })
     })
   )
 
@@ -225,7 +225,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'charges')`
       assert.deepStrictEqual(yield* unsettled(sql), ["charges", "pets"])
       assert.isEmpty(yield* begunAnew(sql))
-      assert.deepStrictEqual((yield* told()).changed, ["a"], "read again")
+      assert.deepStrictEqual((yield* told).changed, ["a"], "read again")
     })
   )
 

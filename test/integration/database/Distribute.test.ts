@@ -10,7 +10,7 @@ import { resources } from "../../../src/api/records/index.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import * as DatabaseChecks from "../../../src/operations/doctor/DatabaseChecks.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
-import { feedOf } from "../../support/Follower.ts"
+import { feedOf } from "../../support/changes.ts"
 import { clientOf, isDistributed, TestDatabase } from "../../support/TestDatabase.ts"
 
 const records = resources.map(({ table }) => table)

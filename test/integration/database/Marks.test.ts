@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { CursorExpired } from "../../../src/api/Errors.ts"
-import { settled } from "../../support/settled.ts"
+import { settled } from "../../support/changes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { reader } from "./reader.ts"
 
@@ -43,14 +43,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
       yield* settled(sql)
       yield* mark
       yield* forget
-      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: ["a"] })
+      assert.deepStrictEqual(yield* late.told, { changed: [], removed: ["a"] })
       yield* sql`update change_times set at = at - interval '32 days'`
       yield* forget
       assert.lengthOf(yield* removals, 2, "cursors have expired first")
       yield* forget
       assert.isEmpty(yield* removals)
-      assert.deepStrictEqual(yield* late.told(), { changed: [], removed: [] })
-      assert.deepStrictEqual(yield* Effect.flip(early.told()), new CursorExpired())
+      assert.deepStrictEqual(yield* late.told, { changed: [], removed: [] })
+      assert.deepStrictEqual(yield* Effect.flip(early.told), new CursorExpired())
     })
   )
 

@@ -6,9 +6,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { resources } from "../../../src/api/records/index.ts"
-import { feedOf, pageOf } from "../../support/Follower.ts"
+import { feedOf, readerOf } from "../../support/changes.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown } from "../records/stores.ts"
 
 const organization = "org_roles"
 
@@ -102,15 +101,10 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
       const [api, writer] = [yield* loginOf("api"), yield* loginOf("writer")]
       yield* writer`insert into invoices (organization_id, id) values (${organization}, 'a'), (${organization}, 'b')`
       yield* writer`update invoices set is_deleted = true where id = 'a'`
-      const changes = yield* feedOf(api)
-      const read = (cursor?: string) =>
-        Effect.flatMap(asKnown(organization)(changes({ cursor, limit: 1000, resources: ["invoices"] })), ({ json }) =>
-          pageOf(json)
-        )
-      const first = yield* read()
-      assert.isTrue(first.body.find(({ id }) => id === "a")?.["is_deleted"])
+      const { read } = readerOf(yield* feedOf(api), organization)
+      assert.isTrue((yield* read()).records.find(({ id }) => id === "a")?.["is_deleted"])
       yield* writer`delete from invoices where id = 'b'`
-      assert.deepStrictEqual((yield* read(first.cursor)).removed, ["b"])
+      assert.deepStrictEqual((yield* read()).removed, ["b"])
       yield* sql`
         insert into api_keys (organization_id, id, name, prefix, key_hash)
         values ('org_a', 'used', 'Used', 'pda', '\\x01'), ('org_a', 'other', 'Other', 'pda', '\\x02')`

@@ -2,18 +2,16 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
-import { toText } from "../../../src/database/Columns.ts"
-import { feedOf } from "../../support/Follower.ts"
+import { feedOf, readerOf } from "../../support/changes.ts"
 import { asPsql } from "../../support/asPsql.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { asKnown } from "../records/stores.ts"
 
 const databases = Layer.unwrap(
   Effect.map(TestDatabase, ({ sql }) =>
@@ -26,26 +24,11 @@ const begun = Layer.tap(
 )
 const services = IntakeSecrets.layer.pipe(Layer.provideMerge(databases), Layer.provideMerge(begun))
 
-const Page = Schema.fromJsonString(
-  Schema.Struct({
-    body: Schema.Array(Schema.Struct({ resource: Schema.String, removed: Schema.optional(Schema.String) })),
-    cursor: Schema.String
-  })
-)
-
-/** A reader of all changes of an organization. Each read returns the resources of records, and the removed ones. */
+/** A reader of all changes of an organization. Each read returns the numbers of records and of removed ones. */
 const reader = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
-  const changes = yield* feedOf(sql)
-  let cursor: string | undefined
-  const read = Effect.gen(function* () {
-    const request = { cursor, limit: 1000, wait: Duration.zero }
-    const page = yield* Schema.decodeEffect(Page)(toText((yield* asKnown(organization)(changes(request))).json))
-    cursor = page.cursor
-    const removed = page.body.filter((item) => item.removed !== undefined)
-    return { records: page.body.length - removed.length, removed: removed.length }
-  })
-  return { read }
+  const { read } = readerOf(yield* feedOf(sql), organization)
+  return () => Effect.map(read(), ({ records, removed }) => ({ records: records.length, removed: removed.length }))
 })
 
 /** The tables that have rows of an organization. */
@@ -151,16 +134,16 @@ layer(services, { excludeTestServices: true })("the scripts of the runbook", (it
     Effect.gen(function* () {
       const [{ of }, owner] = [yield* IntakeSecrets, "org_harbor"]
       yield* addFacts(owner, [{ kind: "line", id: "line_1" }])
-      const [{ read }, late] = [yield* reader(owner), yield* reader(owner)]
-      const { records } = yield* read
-      yield* late.read
+      const [read, late] = [yield* reader(owner), yield* reader(owner)]
+      const { records } = yield* read()
+      yield* late()
       assert.strictEqual(yield* of(owner), "unsigned")
 
       // Again: each step is idempotent.
       for (let time = 0; time < 2; time++) yield* runScript("close-organization", owner)
       assert.deepStrictEqual(yield* of(owner), [])
       assert.isEmpty(yield* idsOf(owner))
-      assert.deepStrictEqual(yield* read, { records: 0, removed: records })
+      assert.deepStrictEqual(yield* read(), { records: 0, removed: records })
       assert.isNull((yield* ApiKeys.list(owner))[0]?.revoked_at)
       yield* runScript("delete-organization", owner)
       assert.isNotNull((yield* ApiKeys.list(owner))[0]?.revoked_at)
@@ -168,7 +151,7 @@ layer(services, { excludeTestServices: true })("the scripts of the runbook", (it
       assert.deepStrictEqual(yield* resultsOf(owner), ["organization.delete org_harbor deleted"])
       assert.lengthOf(yield* idsOf("org_oakridge"), records)
       // A reader that was not in step gets the removals once the organization is created again.
-      assert.deepStrictEqual(yield* late.read, { records: 0, removed: records })
+      assert.deepStrictEqual(yield* late(), { records: 0, removed: records })
       yield* SigningSecrets.allowUnsigned(owner)
       assert.strictEqual(yield* of(owner), "unsigned")
     })

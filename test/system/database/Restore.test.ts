@@ -11,15 +11,13 @@ import { clinics } from "../../../src/api/records/Organizations.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import * as Cluster from "./Cluster.ts"
-import * as Follower from "../../support/Follower.ts"
+import * as Changes from "../../support/changes.ts"
 import * as Tools from "../../support/Tools.ts"
 import { eventually } from "../../support/eventually.ts"
 
-const { goesOn } = Follower
-
 const insert = (sql: Database, from: number, to: number) =>
   sql.unsafe(`insert into pets (organization_id, id, name)
-    select '${Follower.organization}', 'pet_' || n, 'name ' || n from generate_series(${from}, ${to}) n`)
+    select '${Changes.organization}', 'pet_' || n, 'name ' || n from generate_series(${from}, ${to}) n`)
 
 /** Pets, written in several transactions, and some removed; ids that are far above those of a new cluster. */
 const fill = Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
@@ -28,26 +26,21 @@ const fill = Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
   yield* insert(sql, 1, 300)
   yield* sql`update pets set name = 'again' where id < 'pet_2'`
   yield* sql`delete from pets where id like 'pet_9%'`
-  yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_1')`
+  yield* sql`insert into clinics (organization_id, id) values (${Changes.organization}, 'clinic_1')`
 })
 
 /** A reader that has everything. */
-const readAll = Effect.fnUntraced(function* (from: Follower.Service, resource?: typeof clinics) {
-  const reader = resource === undefined ? Follower.make() : Follower.make(resource)
-  yield* reader.drain(from)
-  return reader
-})
+const readAll = (from: Changes.Service, resource?: typeof clinics) => {
+  const reader = Changes.follower(from, resource)
+  return Effect.as(reader.drain(), reader)
+}
 
 /** Later changes are told to those that have read all. */
-const tellsChanges = Effect.fnUntraced(function* (
-  readers: ReadonlyArray<Follower.Follower>,
-  from: Follower.Service,
-  sql: Database
-) {
+const tellsChanges = Effect.fnUntraced(function* (readers: ReadonlyArray<Changes.Follower>, sql: Database) {
   yield* insert(sql, 1001, 1010)
   yield* sql`update pets set name = 'later' where id in ('pet_5', 'pet_1003')`
   yield* sql`delete from pets where id = 'pet_7'`
-  yield* Effect.forEach(readers, (reader) => goesOn(reader, from, sql, { gone: reader.gone() }))
+  yield* Effect.forEach(readers, (reader) => reader.isEqual(sql, { gone: reader.gone() }))
 })
 
 const withTools = it.live.skipIf(Tools.binaries === undefined)
@@ -57,23 +50,23 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
   Effect.gen(function* () {
     const source = yield* made
     yield* fill(source)
-    const old = yield* readAll(yield* Follower.service(source))
+    const old = yield* readAll(yield* Changes.service(source))
     const file = join(yield* LocalPostgres.enterableFolder, "dump")
     yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
     const target = yield* Cluster.empty({ binaries: Tools.binaries })
     for (const role of ["api", "intake", "worker", "writer"])
       yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
-    const service = yield* Follower.service(target)
-    const early = Follower.make()
-    const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5))))
+    const service = yield* Changes.service(target)
+    const early = Changes.follower(service)
+    const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(50), Effect.sleep(5))))
     yield* Tools.run("pg_restore", "-d", target.url, "--jobs=4", file)
-    const reader = Follower.make()
-    yield* goesOn(reader, service, target.sql, { limit: 70 })
+    const reader = Changes.follower(service)
+    yield* reader.isEqual(target.sql, { limit: 70 })
     assert.isAbove(reader.copy().size, 200)
-    yield* goesOn(old, service, target.sql, { gone: 1 })
+    yield* old.isEqual(target.sql, { gone: 1 })
     yield* Fiber.interrupt(polling)
-    yield* early.drain(service)
-    yield* tellsChanges([reader, old, early], service, target.sql)
+    yield* early.drain()
+    yield* tellsChanges([reader, old, early], target.sql)
   })
 )
 
@@ -89,22 +82,22 @@ for (const [name, parts, loss, flags, gone] of restores) {
     Effect.gen(function* () {
       const source = yield* made
       yield* fill(source)
-      const service = yield* Follower.service(source)
+      const service = yield* Changes.service(source)
       const old = yield* readAll(service)
       const other = yield* readAll(service, clinics)
       const file = join(yield* LocalPostgres.enterableFolder, "dump")
       yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-t", "pets", ...parts, "-f", file)
       yield* insert(source.sql, 2001, 2005)
-      yield* goesOn(old, service, source.sql)
+      yield* old.isEqual(source.sql)
       yield* source.sql.unsafe(loss)
       yield* Tools.run("pg_restore", "-d", source.url, ...flags, file)
       // It does so each second, and finds that triggers were disabled.
       yield* service.clock.tick
-      yield* goesOn(other, service, source.sql)
-      yield* goesOn(old, service, source.sql, { gone, limit: 70 })
-      yield* tellsChanges([old], service, source.sql)
-      yield* source.sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_2')`
-      yield* goesOn(other, service, source.sql)
+      yield* other.isEqual(source.sql)
+      yield* old.isEqual(source.sql, { gone, limit: 70 })
+      yield* tellsChanges([old], source.sql)
+      yield* source.sql`insert into clinics (organization_id, id) values (${Changes.organization}, 'clinic_2')`
+      yield* other.isEqual(source.sql)
     })
   )
 }
@@ -114,16 +107,16 @@ const opened = Effect.gen(function* () {
   const cluster = yield* Cluster.make()
   const { sql } = cluster
   yield* insert(sql, 1, 100)
-  yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_1')`
-  const service = yield* Follower.service(cluster)
+  yield* sql`insert into clinics (organization_id, id) values (${Changes.organization}, 'clinic_1')`
+  const service = yield* Changes.service(cluster)
   const reader = yield* readAll(service)
   const other = yield* readAll(service, clinics)
   const check = Effect.fnUntraced(function* (gone: number) {
-    yield* goesOn(reader, service, sql, { gone, limit: 30 })
-    yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_' || gen_random_uuid())`
-    yield* goesOn(other, service, sql)
+    yield* reader.isEqual(sql, { gone, limit: 30 })
+    yield* sql`insert into clinics (organization_id, id) values (${Changes.organization}, 'clinic_' || gen_random_uuid())`
+    yield* other.isEqual(sql)
   })
-  return { cluster, sql, service, reader, check }
+  return { cluster, sql, reader, check }
 })
 
 it.live("TRUNCATE that is rolled back, to a savepoint or as a whole, ends no cursor", () =>
@@ -146,19 +139,19 @@ it.live.each([
   ["frozen, ", " (freeze)"]
 ] as const)("TRUNCATE and COPY in one transaction, %sbeside a writer that began before", ([, option]) =>
   Effect.gen(function* () {
-    const { check, cluster, reader, service, sql } = yield* opened
+    const { check, cluster, reader, sql } = yield* opened
     const file = join(cluster.folder, "pets")
     yield* insert(sql, 5000, 5010)
     yield* sql.unsafe(`copy (select organization_id, id, 'copied' from pets where id like 'pet_5%') to '${file}'`)
     const session = yield* sql.reserve
     const run = (text: string) => session.executeUnprepared(text, [], undefined)
     yield* run("begin")
-    yield* run(`insert into clinics (organization_id, id) values ('${Follower.organization}', 'clinic_late')`)
+    yield* run(`insert into clinics (organization_id, id) values ('${Changes.organization}', 'clinic_late')`)
     yield* sql.withTransaction(
       Effect.andThen(sql`truncate pets`, sql.unsafe(`copy pets (organization_id, id, name) from '${file}'${option}`))
     )
     yield* insert(sql, 6000, 6003)
-    yield* reader.drain(service, 3)
+    yield* reader.drain(3)
     yield* run("commit")
     yield* check(1)
     assert.strictEqual(reader.copy().size, 26)
@@ -170,7 +163,7 @@ const write = ({ sql }: Cluster.Cluster) =>
   Effect.forever(
     Effect.gen(function* () {
       const [id, kind] = [`pet_${yield* Random.nextIntBetween(0, 30)}`, yield* Random.nextIntBetween(0, 4)]
-      yield* kind === 0 ? sql`delete from pets where id = ${id}` : sql.unsafe(Follower.put(id, `name ${kind}`))
+      yield* kind === 0 ? sql`delete from pets where id = ${id}` : sql.unsafe(Changes.put(id, `name ${kind}`))
       yield* Effect.sleep(2)
     })
   )
@@ -179,7 +172,7 @@ it.live("What is replicated into the tables is told: the first copy, the stream 
   Effect.gen(function* () {
     const publisher = yield* Cluster.make()
     const subscriber = yield* Cluster.make({ isNew: true })
-    const far = yield* Follower.service(subscriber)
+    const far = yield* Changes.service(subscriber)
     // Its positions would never be reached by the other one.
     yield* Cluster.useIds(publisher, 20_000)
     yield* Effect.timeoutOption(write(publisher), 500)
@@ -197,10 +190,9 @@ it.live("What is replicated into the tables is told: the first copy, the stream 
       ),
       (found) => new Set(found.flat().map(({ all }) => all)).size === 1
     )
-    const reader = Follower.make()
-    const late = Follower.make()
+    const [reader, late] = [Changes.follower(far), Changes.follower(far)]
     const writing = yield* Effect.forkChild(write(publisher))
-    const readOn = Effect.forEach(Array.range(1, 40), (step) => Effect.delay(reader.step(far, 1 + (step % 6)), 25))
+    const readOn = Effect.forEach(Array.range(1, 40), (step) => Effect.delay(reader.step(1 + (step % 6)), 25))
     yield* readOn
     // Apply workers commit asynchronously unless they are told otherwise: a crash loses what nobody has seen.
     yield* subscriber.kill
@@ -208,13 +200,9 @@ it.live("What is replicated into the tables is told: the first copy, the stream 
     yield* readOn
     yield* Fiber.interrupt(writing)
     yield* isLevel
-    for (const follower of [reader, late]) {
-      yield* follower.drain(far)
-      yield* Follower.assertEqual(follower, publisher.sql)
-      assert.strictEqual(follower.gone(), 0)
-    }
+    for (const each of [reader, late]) yield* each.isEqual(publisher.sql, { gone: 0 })
     yield* publisher.sql`truncate pets`
     yield* isLevel
-    yield* goesOn(reader, far, publisher.sql, { gone: 1 })
+    yield* reader.isEqual(publisher.sql, { gone: 1 })
   })
 )

@@ -80,6 +80,25 @@ it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
   assert.isFalse(Cursor.belongsTo(text, "another"))
 })
 
+it.each([
+  "",
+  "a\0",
+  "x".repeat(10_000),
+  '[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
+  '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
+  '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\ud800","branch":""},"running":[]}]',
+  '[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
+  "[{}]",
+  `[${" ".repeat(128 * 1024)}]`
+])("a cursor with odd characters, walks that no feed gave out, or over 128 KiB is none (%#)", (walks) => {
+  const text = Cursor.encode({ ...cursor, walks: [] }, owner)
+  const forged = Buffer.from(text.slice(0, -8), "base64url").toString().replace('"walks":[]', `"walks":${walks}`)
+  assert.isDefined(Cursor.decode(text))
+  assert.isUndefined(Cursor.decode(Buffer.from(forged).toString("base64url") + text.slice(-8)))
+  for (const damaged of [`${text}=`, ` ${text}`, text.slice(1), text.toUpperCase()])
+    assert.isFalse(Cursor.belongsTo(damaged, owner) && Cursor.decode(damaged) !== undefined)
+})
+
 const Length = Schema.Literals([0, 1, 3, 700, Walk.maximumRunning, 2 * Walk.maximumRunning])
 const lists = Arbitrary.array(Arbitrary.schema(Length), { minLength: 1, maxLength: 20 })
 

@@ -14,7 +14,7 @@ import { runWith, start } from "../../../support/cli.ts"
 import { eventually } from "../../../support/eventually.ts"
 import * as Process from "../../../support/Process.ts"
 import * as LocalPostgres from "../../../support/LocalPostgres.ts"
-import { settled } from "../../../support/settled.ts"
+import { settled } from "../../../support/changes.ts"
 import { clientOf, TestDatabase } from "../../../support/TestDatabase.ts"
 import * as Readers from "../../../integration/cli/sync/readers.ts"
 
