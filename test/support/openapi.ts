@@ -74,11 +74,5 @@ export const schemaIn = (body: Operation["responses"][string] | Operation["reque
 /** The name of the schema that one refers to. */
 export const nameOf = ({ $ref }: JsonSchema) => ($ref === undefined ? undefined : lastPart($ref))
 
-/** The names of the errors of a response. */
-export const errorsIn = (response?: Operation["responses"][string]) => {
-  const header = response?.headers["x-error"]
-  return header !== undefined && "schema" in header ? (header.schema.enum ?? []) : []
-}
-
 /** True of what the contract does not show. */
 export const isProvisional = (part: object) => "x-provisional" in part

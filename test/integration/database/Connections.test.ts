@@ -25,12 +25,9 @@ const errorOf = (message: string) => {
   return Buffer.concat([head, fields])
 }
 
-/** The URL of a pooler before a Postgres, which takes so many connections. */
-const pooled = (url: URL, most = Infinity) => {
-  let count = 0
+/** The URL of a pooler before a Postgres. */
+const pooled = (url: URL) => {
   const server = createServer((client) => {
-    count += 1
-    client.once("close", () => (count -= 1))
     const receive = (message: Buffer) => {
       if (message.readInt32BE(4) !== protocol) {
         client.write("N")
@@ -39,7 +36,6 @@ const pooled = (url: URL, most = Infinity) => {
       const words = message.subarray(8).toString().split("\0")
       const refused = words.find((name, index) => index % 2 === 0 && !known.includes(name))
       if (refused !== undefined) return void client.end(errorOf(`unsupported startup parameter: ${refused}`))
-      if (count > most) return void client.end(errorOf("no more connections allowed (max_client_conn)"))
       const postgres = connectTo(Number(url.port), url.hostname).on("error", () => client.destroy())
       postgres.write(message)
       client.pipe(postgres)
@@ -114,20 +110,6 @@ layer(TestDatabase.layer, live)("reads", (it) => {
       const rows = yield* Effect.provideService(make(sql)(read), CurrentOrganization, { id: "org_a" })
       assert.deepInclude(rows[0], { jit: "off" })
       assert.deepStrictEqual(yield* sql`show jit`, [{ jit: "on" }])
-    })
-  )
-
-  it.effect("through a pooler that takes no more connections are busy, and those that are open work on", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const sql = yield* clientOf(yield* pooled(new URL(`${url}?pgbouncer=true`), 1), { maxConnections: 2 })
-      const ask = (seconds: number) =>
-        sql.run({ ...request, unavailable: ({ _tag }) => _tag }, sql`select pg_sleep(${seconds}::float8)`)
-      yield* ask(0)
-      const working = yield* Effect.forkChild(ask(1), { startImmediately: true })
-      assert.strictEqual(yield* Effect.flip(ask(0)), "Busy")
-      yield* Fiber.join(working)
-      yield* ask(0)
     })
   )
 })

@@ -4,15 +4,7 @@ import { Array } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import * as Contract from "../../contract/Contract.ts"
-import {
-  type Document,
-  errorsIn,
-  isProvisional,
-  type JsonSchema,
-  nameOf,
-  parse,
-  schemaIn
-} from "../../support/openapi.ts"
+import { type Document, isProvisional, type JsonSchema, nameOf, parse, schemaIn } from "../../support/openapi.ts"
 
 /** The schemas of a document. */
 const schemasOf = ({ components: { schemas } }: Document) => {
@@ -70,20 +62,6 @@ const itemOf = (endpoint: Contract.Endpoint) => {
 const rangeOf = (endpoint: Contract.Endpoint, field: string) => {
   const { default: preset, format, maximum, minimum } = requestOf(endpoint).properties?.[field] ?? {}
   return [format, minimum, maximum, preset]
-}
-
-/** The names of errors of a status, or some of them that every endpoint has. */
-const errorsOf: Readonly<Record<string, ReadonlyArray<string>>> = {
-  400: ["org_mismatch"],
-  401: ["unauthorized"],
-  410: ["cursor_expired"],
-  413: ["payload_too_large"],
-  415: ["encoding_unsupported"],
-  422: ["request_invalid"],
-  429: ["too_many_requests"],
-  500: ["internal_server_error"],
-  501: ["changes_not_served"],
-  503: ["credential_store_down"]
 }
 
 /** The headers that errors of some statuses have. */
@@ -169,24 +147,6 @@ describe("the document of the data API", () => {
           status in headerOf && headerOf[status]
         ])
     ]
-  )
-
-  every(
-    "lists the names of the errors of each status",
-    Contract.endpoints,
-    (endpoint) =>
-      Object.entries(operationOf(endpoint).responses).map(([status, response]) => {
-        const names = errorsIn(response)
-        const isOpen = ["400", "503"].includes(status)
-        return [status, isOpen ? errorsOf[status]?.filter((name) => names.includes(name)) : names]
-      }),
-    ({ decided, kind, listed }) =>
-      [...listed, ...decided]
-        .toSorted()
-        .map((status) => [
-          status,
-          status === "404" ? [kind === "get task" ? "task_not_found" : "record_not_found"] : (errorsOf[status] ?? [])
-        ])
   )
 
   every(

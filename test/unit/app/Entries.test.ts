@@ -1,8 +1,7 @@
 /** The package's entries, as other packages see them. */
 import { assert, it } from "@effect/vitest"
-import { DateTime, Effect, Record, Struct } from "effect"
+import { DateTime, Effect, Struct } from "effect"
 import * as Contract from "../../../src/app/exports/index.ts"
-import * as ServerEntry from "../../../src/app/exports/server.ts"
 import * as TestingEntry from "../../../src/app/exports/testing.ts"
 import { toRows } from "../../../src/records/Rows.ts"
 
@@ -29,25 +28,5 @@ it("practice-data/testing fills a record's fields with the examples of its schem
     paid: false,
     scheduled_date: DateTime.makeUnsafe("2026-01-31T09:30:00.000Z"),
     species: "Canine"
-  })
-})
-
-it("the modules of the entries export what other packages may import, and nothing else", () => {
-  const { ApiKeys, App, Databases, Migrations, Retention, Server, Settings, Worker } = ServerEntry
-  const { DemoData } = TestingEntry
-  const modules = { ApiKeys, App, Databases, DemoData, Migrations, Retention, Server, Settings, Worker }
-  const exported = Record.map(modules, (module: object) => Object.keys(module).toSorted().join(" "))
-  assert.deepStrictEqual(exported, {
-    ApiKeys: "ApiKey create generate keyChecksum list revoke",
-    App: "dataApi databases intake intakeServices layer run serve services",
-    Databases: "afterMigration databaseNames layer poolOptions",
-    DemoData: "accounts demoKeys organizations recordsOf",
-    Migrations:
-      "CannotMigrate NotMigrated all grantNeeded isMigrated migrate missing recordedPrefix requireMigrated runFile script untilMigrated",
-    Retention: "empty layer",
-    Server:
-      "appOf dataApiHandlers dataApiRoutes endpointsOf intakeHandlers intakePath intakeRoutes landing layerObservers middleware middlewareOfApis operationsRoutes",
-    Settings: "isLoopback readSettings variables",
-    Worker: "layer run slotsFor"
   })
 })

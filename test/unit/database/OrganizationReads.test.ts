@@ -1,17 +1,17 @@
-/**
- * Reads for an organization, on a database that never answers: the timeouts of reads and look-ups. And which statements look a key up.
- */
+/** Reads for an organization: their timeouts on a database that never answers, and their retry on a replica that ends them. */
 import { Duplex } from "node:stream"
 import { assert, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { ConnectionError, SerializationError, SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
 import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { make } from "../../../src/database/OrganizationReads.ts"
+import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 
@@ -66,5 +66,25 @@ it.effect("a read of records ends after 8 seconds", () =>
     assert.isUndefined(page.pollUnsafe())
     yield* TestClock.adjust("1 millis")
     assert.deepStrictEqual(page.pollUnsafe(), busyRecords)
+  })
+)
+
+const cause = new Error("of a test")
+const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
+const dropped = new SqlError({ reason: new ConnectionError({ cause, operation: "query" }) })
+const overtaken = new SqlError({ reason: new SerializationError({ cause, operation: "query" }) })
+
+it.effect.each([
+  ["cancels", overtaken, 2],
+  ["closes the connection of", dropped, 2],
+  ["does not accept", unreachable, 1]
+] as const)("a read that a replica %s is tried once more if it has begun", ([, error, tries]) =>
+  Effect.gen(function* () {
+    let tried = 0
+    const read = (ended: number) => Effect.suspend(() => (++tried > ended ? Effect.succeed(tried) : Effect.fail(error)))
+    assert.strictEqual(yield* Effect.flip(retryOvertaken(read(2))), error)
+    assert.strictEqual(tried, tries)
+    tried = 0
+    assert.strictEqual(yield* Effect.orElseSucceed(retryOvertaken(read(1)), () => 1), tries)
   })
 )
