@@ -100,8 +100,9 @@ export const service = Effect.fnUntraced(function* ({ url }: { readonly url: str
 export type Service = Effect.Success<ReturnType<typeof service>>
 
 /** A reader that keeps a copy of a resource in step. On 410 or a reset it starts again, with an empty copy. */
-export const follower = ({ changes }: Service, resource: Resource = pets) => {
-  const { at, read } = readerOf(changes, organization, [resource.name])
+export const follower = (first: Service, resource: Resource = pets) => {
+  let from = first
+  const { at, read } = readerOf((request) => from.changes(request), organization, [resource.name])
   let copy: ReadonlyMap<string, StoredRecord> = new Map()
   let gone = 0
   /** Reads a page, and applies it. True if there are more. */
@@ -142,7 +143,9 @@ export const follower = ({ changes }: Service, resource: Resource = pets) => {
     assert.deepStrictEqual(Object.fromEntries(copy), Object.fromEntries(records.map((record) => [record.id, record])))
     assert.strictEqual(gone, times)
   })
-  return { step, drain, isEqual, copy: () => copy, gone: () => gone }
+  /** Reads from another service. */
+  const move = (to: Service) => Effect.sync(() => void (from = to))
+  return { step, drain, isEqual, move, copy: () => copy, gone: () => gone }
 }
 
 export type Follower = ReturnType<typeof follower>

@@ -1,16 +1,14 @@
 /** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds; and for how long its payload is kept. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Option, Record } from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Layer, Record } from "effect"
 import { TestClock } from "effect/testing"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type * as Backlog from "../../../src/deletions/Backlog.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import type { Receipt } from "../../../src/deletions/Delivery.ts"
-import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import * as Retention from "../../../src/deletions/Retention.ts"
 import {
-  atLength,
   type Check,
   claimAll,
   claimed,
@@ -20,7 +18,6 @@ import {
   delivery,
   emptied,
   inItsOwnTime,
-  layerPostgres,
   lease,
   onDatabase,
   organization,
@@ -30,7 +27,6 @@ import {
   stores,
   suite
 } from "../../support/deletions/support.ts"
-import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import { isDistributed, TestDatabase } from "../../support/TestDatabase.ts"
 
 const key = "delivery-1"
@@ -135,24 +131,6 @@ suite("the payload of a task", postgres, {
   })
 })
 
-suite("the payload of a task", atLength, {
-  "is emptied before the next one is begun: many large ones take longer than the worker waits": Effect.gen(
-    function* () {
-      const other = yield* elsewhere
-      yield* completed("1")
-      const { claim } = yield* completed("2")
-      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-      const lock = other`select from deletion_tasks where id = ${claim.taskId}::uuid for update`
-      const holding = yield* openTransaction(other, lock)
-      const emptying = yield* Effect.forkScoped(empty())
-      assert.strictEqual(yield* untilDoneOrBlocked(other, emptying), "blocked")
-      assert.lengthOf(yield* other`select from deletion_tasks where payload is null`, 1)
-      yield* holding.rollback
-      assert.strictEqual(yield* Fiber.join(emptying), 2)
-    }
-  )
-})
-
 layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
   it.effect("a backlog has a bound, and room once tasks are done", () =>
     Effect.gen(function* () {
@@ -207,21 +185,5 @@ layer(TestDatabase.layerDatabases, onDatabase)("over the database", (it) => {
       })
       assert.deepStrictEqual(yield* sql.withTransaction(inSession), [{ synchronous_commit: "on" }])
     })
-  )
-
-  it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>
-    Effect.gen(function* () {
-      const { claim } = yield* completed("1")
-      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-      yield* Layer.build(Retention.layer(retention))
-      const id = claim.taskId
-      const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
-        Option.exists(task, ({ payload }) => payload === null)
-      )
-      assert.isTrue(yield* Effect.repeat(isEmptied, { until: (yes) => yes, times: 1000 }))
-      const task = Option.getOrUndefined(yield* Tasks.show({ id, organization: undefined }))
-      assert.deepInclude(task, { state: "completed", invoices_count: 1, payload: null })
-      assert.strictEqual(task?.outcome?.invoices.not_found, 1)
-    }).pipe(Effect.provide(layerPostgres), inItsOwnTime)
   )
 })

@@ -1,17 +1,15 @@
 /** Reading the deletion tasks of an organization, from both stores. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Effect, Fiber, Layer, Result, Schema, Struct } from "effect"
+import { Array, DateTime, Effect, Layer, Result, Schema, Struct } from "effect"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { DeletionTask, State } from "../../../src/api/DeletionTasks.ts"
-import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
+import { TaskNotFound, type TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { type Criteria, type OwnedTask, SenderTasks } from "../../../src/deletions/SenderTasks.ts"
-import { eventually } from "../../support/eventually.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { addFacts, addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { compact } from "../../support/inProcess.ts"
-import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { delay, onDatabase } from "../../support/deletions/support.ts"
 
 const at = (second: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 31, 9, 30, second))
@@ -169,27 +167,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       const { finished_at } = yield* get(makeTaskId("org_a", "done"))
       assert.deepStrictEqual(finished_at, DateTime.makeUnsafe("2026-01-31T09:30:42.999Z"))
     }).pipe(as("org_a"), Effect.provide(SenderTasks.layer))
-  )
-
-  it.effect("leave two connections to others, deliveries of the organization among them", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      yield* fill
-      const waiting = sql<{ pid: number }>`
-        select pid from pg_locks where relation = 'deletion_tasks'::regclass and not granted`
-      const other = yield* elsewhere
-      const lock = yield* openTransaction(other, other`lock table deletion_tasks in access exclusive mode`)
-      const stuck = yield* Effect.forEach(Array.range(1, 50), () =>
-        Effect.forkScoped(Effect.result(as("org_a")(search())), { startImmediately: true })
-      )
-      yield* eventually("reads that wait for the lock", waiting, ({ length }) => length >= sql.connections - 2)
-      const own = { key: "organization org_a", within: delay, unavailable: () => "busy" as const }
-      assert.lengthOf(yield* sql.run(own, sql`select 1`), 1)
-      yield* lock.commit
-      for (const result of yield* Fiber.joinAll(stuck)) {
-        if (result._tag === "Failure") assert.strictEqual(result.failure._tag, "TaskStoreDown")
-      }
-    }).pipe(Effect.provide(SenderTasks.layer))
   )
 
   const rows = 10_000

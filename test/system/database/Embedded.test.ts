@@ -1,25 +1,78 @@
 /**
- * The embedded database: the access to its folder, whose pages and logs have signing secrets, its thread and its one session.
+ * The program on its embedded database: first start, second start, and sudden death; the access to its folder, whose pages and
+ * logs have signing secrets; its thread, its one session, and the commands beside it.
  *
  * @module-tag long
  */
-import { chmodSync, statSync } from "node:fs"
+import { chmodSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { assert, it } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../../src/database/Embedded.ts"
+import { everything, searchable } from "../../contract/Contract.ts"
+import { processWith, runWith } from "../../support/cli.ts"
 import * as Client from "../../support/Client.ts"
-import { temporaryFolder } from "../../support/Process.ts"
+import { InProcess, key, other, send } from "../../support/inProcess.ts"
+import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
+
+/** The responses to searches for everything, by both organizations, as a function returns the text of one. */
+const everythingBy = <E, R>(ask: (path: string, body: object, key: string) => Effect.Effect<string, E, R>) =>
+  Effect.forEach(searchable, (resource) =>
+    Effect.forEach([key, other.key], (given) => ask(`/${resource.name}/search`, everything(resource), given))
+  )
+
+/** Starts in a folder, answers everything, and is killed. */
+const answersFrom = (environment: Process.Environment, folder: string) =>
+  Effect.flatMap(Program.start(environment, { folder }), ({ client }) =>
+    everythingBy((path, body, given) =>
+      Effect.map(Client.patient(client).ask(path, body, given === key ? "oakridge" : "harbor"), ({ status, text }) => {
+        assert.strictEqual(status, 200, text)
+        return text
+      })
+    )
+  ).pipe(Effect.scoped)
+
+/** The responses of the fakes, which have the same records. */
+const demo = everythingBy((path, json, given) =>
+  Effect.map(send({ path: `/api/v3${path}`, json, headers: { authorization: `Bearer ${given}` } }), ({ text }) => text)
+).pipe(Effect.provide(InProcess.layer()))
+
+const dieAt = join(import.meta.dirname, "dieAt.ts")
+
+describe.concurrent("The program on its embedded database", () => {
+  it.live("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>
+    Effect.gen(function* () {
+      const folder = yield* Program.usedFolder
+      assert.deepStrictEqual(readdirSync(folder), [".data"])
+      // Without migrations, an empty database would have no tables to read.
+      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, folder), yield* demo)
+    })
+  )
+
+  it.live.each([
+    ["half of the cluster was written", ":500"],
+    ["the tables were being filled", "insert into charges:20"]
+  ] as const)("starts after a kill -9 when, in its very first start, %s", ([, at]) =>
+    Effect.gen(function* () {
+      const folder = yield* Process.temporaryFolder
+      const environment = { DATA_DIR: "data", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+      const { ended, output } = yield* Process.start(environment, folder)
+      assert.strictEqual((yield* ended).signal, "SIGKILL")
+      assert.notInclude(output(), "Listening")
+      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "data" }, folder), yield* demo)
+    })
+  )
+})
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 
 it.live("The data folder is its owner's alone, and the cluster in it also where it was open", () =>
   Effect.gen(function* () {
-    const folder = join(yield* temporaryFolder, ".data")
+    const folder = join(yield* Process.temporaryFolder, ".data")
     const open = Effect.scoped(Embedded.connect(folder))
     yield* open
     assert.strictEqual(modeOf(folder), 0o700)
@@ -59,5 +112,27 @@ it.live("Callers that hang up keep no other waiting", () =>
     yield* Effect.all(hangUps, { concurrency: "unbounded", discard: true })
     yield* Effect.all(Array.replicate(search, 8), { concurrency: 8 })
     assert.notInclude(program.output().slice(before), "ERROR")
+  })
+)
+
+const creating = ["keys", "create", "--organization", "org_oakridge", "--name", "Test"]
+
+it.live("While the service runs, commands and another service say to stop it; then they work", () =>
+  Effect.gen(function* () {
+    const environment = { DATA_DIR: join(yield* Program.usedFolder, ".data") }
+    const service = yield* Process.start(environment)
+    const client = Client.patient(yield* Client.make(yield* service.address))
+    const says = `in ${environment.DATA_DIR} is in use by process ${service.pid}, such as the running service`
+    const [refused, second] = yield* Effect.all([runWith(environment, creating), Process.startToEnd(environment)], {
+      concurrency: "unbounded"
+    })
+    assert.strictEqual(refused.code, 1)
+    assert.match(refused.stderr, new RegExp(`${says}.+Stop that first`))
+    assert.strictEqual(second.code, 1)
+    assert.include(second.output, says)
+    assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
+    yield* Program.kill(service)
+    const created = yield* processWith({ environment }, creating)
+    assert.match(created.stdout, /^pda_live_/, created.stderr)
   })
 )

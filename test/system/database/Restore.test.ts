@@ -63,6 +63,7 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
     const reader = Changes.follower(service)
     yield* reader.isEqual(target.sql, { limit: 70 })
     assert.isAbove(reader.copy().size, 200)
+    yield* old.move(service)
     yield* old.isEqual(target.sql, { gone: 1 })
     yield* Fiber.interrupt(polling)
     yield* early.drain()

@@ -1,19 +1,19 @@
 /**
- * Workers that are killed with -9 at every step: each task runs once in effect. `npm run faults` kills intakes and
- * Postgres, too.
+ * Workers that are killed with -9 or paused in the middle of a deletion: each task runs once in effect. `npm run faults` kills
+ * intakes and Postgres, too.
  *
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as Gate from "./Gate.ts"
+import { openTransaction, waiting } from "../../support/deletions/sessions.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Program from "../../support/Program.ts"
 import { live } from "../../support/tries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** A worker that takes over, when it may. */
+/** A worker that takes over, when it may. A deletion waits halfway for an advisory lock, while the test holds it. */
 class Successor extends Context.Service<Successor, Program.Program>()(
   "practice-data/test/system/deletions/Kills/Successor"
 ) {
@@ -22,65 +22,62 @@ class Successor extends Context.Service<Successor, Program.Program>()(
     Effect.gen(function* () {
       const { url, sql } = yield* TestDatabase
       yield* Ledger.open(sql, 1000)
-      yield* Gate.install(sql)
+      yield* sql.unsafe(`create function pass_gate() returns trigger language plpgsql as $$ begin
+        perform pg_advisory_xact_lock_shared(1);
+        return new;
+      end $$`)
+      yield* sql`create trigger gate before update on invoice_lines for each row execute function pass_gate()`
       return yield* Ledger.start("worker", url)
     })
   ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
 
-const paused = Effect.flatMap(Successor, ({ kill }) => kill("SIGSTOP"))
-const resumed = Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))
+/** Waits until so many backends wait at the closed gate. */
+const areWaiting = Effect.fnUntraced(function* (count: number) {
+  const { sql } = yield* TestDatabase
+  yield* waiting(sql, "advisory", (found) => found === count)
+})
 
 let scheduled = 0
 
 /** Schedules a task for an invoice that no other one names. */
 const newTask = Effect.flatMap(TestDatabase, ({ sql }) => Ledger.schedule(sql, ++scheduled))
 
-layer(Successor.layer, live)("A worker", (it) => {
-  it.effect.each([
-    ["before its claim is committed", "claim", undefined, 1],
-    ["after its claim is committed", "claim", "running", 2],
-    ["in the middle of the deletion", "deletion", undefined, 2],
-    ["after the deletion is committed", "deletion", "completed", 1]
-  ] as const)("killed %s leaves a task that another completes within 2 s, once", ([, gate, committed, attempts]) =>
+const resumed = Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))
+
+/** A worker in the middle of a deletion, beside another one that is paused. */
+const halfway = Effect.gen(function* () {
+  const { sql, url } = yield* TestDatabase
+  yield* Effect.flatMap(Successor, ({ kill }) => kill("SIGSTOP"))
+  const worker = yield* Ledger.start("worker", url)
+  const gate = yield* openTransaction(sql, sql`select pg_advisory_xact_lock(1)`)
+  const task = yield* newTask
+  yield* areWaiting(1)
+  return { sql, worker, gate, task }
+})
+
+layer(Successor.layer, live)("A worker in the middle of a deletion", (it) => {
+  it.effect("that is killed leaves a task that another completes within 2 s, once", () =>
     Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* paused
-      const worker = yield* Ledger.start("worker", url)
-      const { commit: release } = yield* Gate.close(sql, gate)
-      const task = yield* newTask
-      yield* Gate.areWaiting(sql, 1)
-      if (committed === undefined) {
-        yield* Program.kill(worker)
-        // The killed worker's statement must not go on holding its locks for it.
-        assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
-        yield* release
-      } else {
-        // A claim is one statement, which ends without its worker.
-        if (gate === "claim") yield* worker.kill("SIGSTOP")
-        yield* release
-        yield* Ledger.reaches(sql, task, committed)
-        yield* Program.kill(worker)
-      }
+      const { gate, sql, task, worker } = yield* halfway
+      yield* Program.kill(worker)
+      // The killed worker's statement must not go on holding its locks for it.
+      assert.isBelow(yield* Program.secondsOf(areWaiting(0)), inTime(2))
+      yield* gate.commit
       yield* resumed
       assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
       // By the time a later task is completed, the workers would have run this one again.
       yield* Ledger.reaches(sql, yield* newTask, "completed")
-      assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(attempts))
+      assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(2))
       assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
     }).pipe(Effect.ensuring(resumed))
   )
 
-  it.effect("paused in the middle of a deletion leaves a task that another completes within 3 s", () =>
+  it.effect("that is paused leaves a task that another completes within 3 s", () =>
     Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      yield* paused
-      const worker = yield* Ledger.start("worker", url)
-      const { commit: release } = yield* Gate.close(sql, "deletion")
-      const task = yield* newTask
-      yield* Gate.areWaiting(sql, 1)
+      const { gate, sql, task, worker } = yield* halfway
       yield* worker.kill("SIGSTOP")
-      yield* release
+      yield* gate.commit
       yield* resumed
       assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(3))
       yield* Program.kill(worker)

@@ -6,15 +6,13 @@ import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Config, Effect, Exit, Fiber, Layer } from "effect"
+import { Array, Config, Effect } from "effect"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import * as Client from "../../support/Client.ts"
-import { locksAwaited, openTransaction } from "../../support/deletions/sessions.ts"
 import { inTime } from "../../support/inTime.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 
 const secret = "s3cret-passw0rd"
@@ -48,17 +46,6 @@ describe.concurrent("A start", long, () => {
       const end = yield* Process.startToEnd({ DATABASE_URL: unreachable, [name]: port })
       isReadable(end, /in use/i)
       for (const word of [name, port]) assert.include(end.output, word)
-    })
-  )
-
-  it.live("that has a defect ends with code 1, and says which", () =>
-    Effect.gen(function* () {
-      const broken = "import os from 'node:os'; os.totalmem = () => { throw Error('a defect') }"
-      const synced = "import { syncBuiltinESMExports } from 'node:module'; syncBuiltinESMExports()"
-      const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(`${broken}; ${synced}`)}`
-      const { code, output } = yield* Process.startToEnd({ DATABASE_URL: unreachable, NODE_OPTIONS })
-      assert.strictEqual(code, 1, output)
-      assert.match(output, /^This is a bug in practice-data: Error: a defect/m)
     })
   )
 
@@ -103,16 +90,6 @@ describe("npm start", long, () => {
   )
 })
 
-/** A database of one test: locks are not shared. */
-const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
-
-const onPostgres = Effect.fnUntraced(function* (environment: Process.Environment = {}) {
-  const { url } = yield* TestDatabase
-  const program = yield* Program.start({ DATABASE_URL: url, ...environment })
-  yield* eventually("a successful read", program.client.ask("/charges/search"), ({ status }) => status === 200)
-  return program
-})
-
 const endsInOrder = Effect.fnUntraced(function* (program: Process.Process, most: number, signal?: NodeJS.Signals) {
   const { end, seconds } = yield* Program.stop(program, signal)
   assert.deepStrictEqual(end, Program.inOrder, program.output())
@@ -120,26 +97,6 @@ const endsInOrder = Effect.fnUntraced(function* (program: Process.Process, most:
 })
 
 describe.concurrent("A stop signal", long, () => {
-  it.live("lets requests in flight finish, refuses new ones, and ends with code 0", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const program = yield* onPostgres()
-      const before = yield* program.client.ask("/charges/search")
-      const lock = yield* openTransaction(sql, sql`lock table charges in access exclusive mode`)
-      const search = program.client.ask("/charges/search")
-      const inFlight = yield* Effect.forkScoped(Effect.all([search, search, search], { concurrency: 3 }))
-      yield* locksAwaited(sql, 3)
-      yield* program.kill("SIGTERM")
-      const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
-      yield* eventually("new requests are refused", Effect.exit(Effect.scoped(newcomer)), Exit.isFailure)
-      yield* lock.commit
-      for (const { status, text } of yield* Fiber.join(inFlight))
-        assert.deepStrictEqual([status, text], [200, before.text])
-      assert.isBelow(yield* Program.secondsOf(program.ended), inTime(2))
-      assert.deepStrictEqual(yield* program.ended, Program.inOrder, program.output())
-    }).pipe(Effect.provide(ownDatabase))
-  )
-
   it.live("ends the first start of an embedded database, and a later one on loopback alone", () =>
     Effect.gen(function* () {
       const DATA_DIR = yield* Process.temporaryFolder

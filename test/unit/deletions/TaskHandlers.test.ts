@@ -29,24 +29,11 @@ const completed: OwnedTask = {
   remembered: 1
 }
 
-const scheduled: OwnedTask = {
-  ...completed,
-  task_id: makeTaskId(organization, "delivery-2"),
-  idempotency_key: "delivery-2",
-  state: "scheduled",
-  scheduled_for: at("10:00:00"),
-  started_at: null,
-  finished_at: null,
-  attempts: 0,
-  outcome: null,
-  remembered: 0
-}
-
 const theirs: OwnedTask = {
-  ...scheduled,
+  ...completed,
   organization_id: other.organization,
-  task_id: makeTaskId(other.organization, "delivery-3"),
-  idempotency_key: "delivery-3"
+  task_id: makeTaskId(other.organization, "delivery-2"),
+  idempotency_key: "delivery-2"
 }
 
 /** The completed task as clients get it, byte by byte. */
@@ -60,9 +47,7 @@ const completedJson =
 
 const [search = "", get = ""] = taskPaths
 
-const keysOf = (text: string) => [...text.matchAll(/"idempotency_key":"([^"]*)"/g)].map(([, key]) => key)
-
-layer(InProcess.layer(Layer.merge(layerDemo, SenderTasks.layerMemory([scheduled, theirs, completed]))))(
+layer(InProcess.layer(Layer.merge(layerDemo, SenderTasks.layerMemory([theirs, completed]))))(
   "the endpoints of deletion tasks",
   (it) => {
     it.effect("return a task with times in UTC and milliseconds", () =>
@@ -77,21 +62,20 @@ layer(InProcess.layer(Layer.merge(layerDemo, SenderTasks.layerMemory([scheduled,
 
     it.effect("search tasks by their state, and by the time that they are scheduled for", () =>
       Effect.gen(function* () {
-        const all = yield* send({ path: search })
-        assert.isTrue(all.text.startsWith(`{"body":[${completedJson},{"task_id":`))
-        const found = (request: unknown) =>
-          Effect.map(send({ path: search, json: request }), ({ status, text }) => [status, keysOf(text)])
-        assert.deepStrictEqual(yield* found({ limit: 1, offset: 1 }), [200, ["delivery-2"]])
-        assert.deepStrictEqual(yield* found({ state: "completed" }), [200, ["delivery-1"]])
-        assert.deepStrictEqual(yield* found({ state: "Completed" }), [200, []])
-        assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.0010001" }), [200, ["delivery-2"]])
+        for (const [json, found] of [
+          [{}, completedJson],
+          [{ state: "completed", scheduled_since: "2026-01-31T09:31:00.001" }, completedJson],
+          [{ scheduled_since: "2026-01-31T09:31:00.0010001" }, ""],
+          [{ state: "Completed" }, ""],
+          [{ offset: 1 }, ""]
+        ] as const)
+          assert.strictEqual((yield* send({ path: search, json })).text, `{"body":[${found}]}`)
       })
     )
 
     it.effect.each([
       ["neither an id nor a key", {}, 400, new TaskIdRequired()],
       ["both", { task_id: completed.task_id, idempotency_key: "delivery-1" }, 400, new TaskIdRequired()],
-      ["an empty id", { task_id: "" }, 400, new TaskIdRequired()],
       ["a blank key", { task_id: null, idempotency_key: "\u00a0 " }, 400, new TaskIdRequired()],
       ["another organization's key", { idempotency_key: theirs.idempotency_key }, 404, new TaskNotFound()],
       ["an id that is no UUID", { task_id: `${completed.task_id} ` }, 404, new TaskNotFound()],
