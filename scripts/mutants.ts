@@ -40,23 +40,23 @@ symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 const vitest =
   "node_modules/vitest/vitest.mjs run --config test/vitest.config.ts --root . --bail=1 --passWithNoTests".split(" ")
 
-/** Runs fast tests of the copy. True if all pass; undefined if they do not end in so many milliseconds. */
+/** Runs fast tests of the copy. True if all pass, in so many milliseconds. */
 const pass = (folders: ReadonlyArray<string>, timeout: number) => {
-  const { error, status } = spawnSync(process.execPath, [...vitest, "--tags-filter=!long && !browser", ...folders], {
+  const { status } = spawnSync(process.execPath, [...vitest, "--tags-filter=!long && !browser", ...folders], {
     cwd: copy,
     stdio: "ignore",
     timeout,
     killSignal: "SIGKILL",
     env: { ...process.env, CI: "true" }
   })
-  return error === undefined ? status === 0 : undefined
+  return status === 0
 }
 
 // Tests that fail anyway would kill everything.
 const begun = performance.now()
-if (pass([], 3_600_000) !== true) throw new Error("The fast tests do not pass before anything is broken")
-// A run ends its hung workers after five minutes, and is slower while others use the machine.
-const limit = Math.max(500_000, Math.ceil(4 * (performance.now() - begun)))
+if (!pass([], 3_600_000)) throw new Error("The fast tests do not pass before anything is broken")
+// A mutant that loops without a pause has no timeout of its own.
+const limit = Math.ceil(4 * (performance.now() - begun))
 
 /** What became of a mutant. */
 const tried = ({ added, file, removed }: ReturnType<typeof mutantOf>) => {
@@ -70,7 +70,6 @@ const tried = ({ added, file, removed }: ReturnType<typeof mutantOf>) => {
   const [, room = ""] = file.split("/")
   const passed = pass([`test/unit/${room}/`, `test/integration/${room}/`], limit) && pass([], limit)
   writeFileSync(path, text)
-  if (passed === undefined) return "hangs"
   return passed ? "survives" : "killed"
 }
 

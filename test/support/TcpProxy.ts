@@ -1,6 +1,5 @@
 /** A TCP proxy that can be cut, so that a program loses one of its databases while the database itself stays up. */
 import { createServer, connect, type Socket } from "node:net"
-import { pipeline, Transform } from "node:stream"
 import { Effect } from "effect"
 import { close, listen } from "./Listening.ts"
 
@@ -11,30 +10,6 @@ const flow = (near: Socket, far: Socket) => {
   near.pipe(far)
   far.pipe(near)
 }
-
-/** The beginning of the message in which a Postgres names the session. */
-const sessionId = Buffer.from([0x4b, 0, 0, 0, 12])
-
-/** Passes on what a Postgres says, but names another session, as poolers do. */
-const renaming = () =>
-  new Transform({
-    transform: (bytes: Buffer, _, done) => {
-      const at = bytes.indexOf(sessionId)
-      if (at !== -1) bytes.writeInt32BE(bytes.readInt32BE(at + 5) + 1, at + 5)
-      done(null, bytes)
-    }
-  })
-
-/** A pooler before the server of a URL, and the URL that leads through it. */
-export const poolerOf = Effect.fnUntraced(function* (direct: string) {
-  const { hostname, port } = new URL(direct)
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname)
-    pipeline(near, far, renaming(), near, () => far.destroy())
-  })
-  const own = yield* Effect.acquireRelease(listen(server), () => close(server))
-  return Object.assign(new URL(direct), { host: `127.0.0.1:${own}` }).href
-})
 
 /** A proxy to an address, which may be another one for later connections. It is whole at first. */
 export const make = Effect.fnUntraced(function* (target: () => { readonly hostname: string; readonly port: string }) {

@@ -1,13 +1,12 @@
 /** Reads whose statement looks the key up: the records that others read, and nothing for another key. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Deferred, Effect, Layer } from "effect"
+import { Deferred, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
-import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
-import { type Json, toText } from "../../../src/database/Columns.ts"
+import { toText } from "../../../src/database/Columns.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { organizations } from "../../../src/app/demo/DemoData.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
@@ -18,8 +17,6 @@ import * as Reads from "../../../src/lane/Reads.ts"
 import * as Repository from "../../../src/records/Repository.ts"
 import { searchQuery } from "../../../src/records/SearchQuery.ts"
 import { explain, nodesOf, rowsOf } from "../database/plans.ts"
-import { feedOf } from "../../support/changes.ts"
-import { paths } from "../../support/inProcess.ts"
 import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -31,9 +28,6 @@ const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
 const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: keyDigest(key) })
 
 const search = "/api/v3/charges/search"
-
-/** The cursor tells transactions of other tests, too. */
-const withoutCursor = ({ json }: { readonly json: Json }) => toText(json).replace(/"cursor":"[^"]*"/, "")
 
 layer(services, { excludeTestServices: true })("a read by key", (it) => {
   it.effect.each(searchable)("of $name has the bytes of a read of the organization", (resource: Resource) =>
@@ -58,24 +52,6 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
         const get = Effect.match(withKey(key)(keyed.get(first?.id ?? "")), { onSuccess: toText, onFailure: String })
         const own = Effect.match(known(plain.get(first?.id ?? "")), { onSuccess: toText, onFailure: String })
         assert.strictEqual(yield* get, yield* own)
-      }
-    })
-  )
-
-  it.effect("of changes has the items of a read of the organization", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const polls = yield* LongPolls
-      const keyed = databaseFeed(sql, (yield* make(sql)).read, searchable, polls)
-      const plain = yield* feedOf(sql)
-      const [{ key, slug }] = organizations
-      const known = Effect.provideService(CurrentOrganization, { id: `org_${slug}` })
-      let cursor: string | undefined
-      for (const limit of [3, 250, 1000]) {
-        const found = yield* withKey(key)(keyed({ cursor, limit }))
-        const expected = yield* known(plain({ cursor, limit }))
-        assert.strictEqual(withoutCursor(found), withoutCursor(expected))
-        cursor = found.cursor
       }
     })
   )
@@ -144,15 +120,6 @@ layer(services, { excludeTestServices: true })("The reads of the lane", (it) => 
   ) {
     return (yield* reads.get(search)?.(payload, key) ?? Effect.die("It is not of the lane")).status
   })
-
-  it.effect("are every endpoint of records but that of the organization", () =>
-    Effect.map(Reads.make, (reads) =>
-      assert.sameMembers(
-        Array.fromIterable(reads.keys()),
-        paths.filter((path) => path !== "/api/v3/organization/get")
-      )
-    )
-  )
 
   it.effect("leave a request that waits for changes to the router, and one that is not valid as it is", () =>
     Effect.map(Reads.make, (reads) => {

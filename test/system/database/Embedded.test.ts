@@ -95,8 +95,8 @@ it.live("A statement leaves the event loop free: for requests, and for a stop si
 /** Sends a large search and hangs up after some milliseconds. */
 const hangUp = (url: string, after: number) =>
   Effect.gen(function* () {
-    const { send } = yield* Raw.open(url)
-    yield* send(Raw.post("/consumption-logs/search", '{"limit":1000}'))
+    const connection = yield* Raw.open(url)
+    yield* connection.send(Raw.post("/consumption-logs/search", '{"limit":1000}'))
     yield* Effect.sleep(after)
   }).pipe(Effect.scoped)
 

@@ -1,23 +1,8 @@
 /** The fields of a request, and the items of a 422: pages, filters, the vocabulary of faults, their order and their bounds. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
 import { expectAnswer, InProcess, invalid, paths, send } from "../../support/inProcess.ts"
-
-const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
-
-const idsOf = (raw: string) =>
-  Effect.map(send({ raw }), ({ json }) => (isPage(json) ? json.body.map(({ id }) => id) : undefined))
-
-/** Values of a field, and the page that each asks for: how many of the 150 charges, from which position. */
-const pages = [
-  ["limit", "1000", 150, 0],
-  ["limit", "2.0", 2, 0],
-  ["limit", "1e1", 10, 0],
-  ["offset", "-0", 100, 0],
-  ["offset", "1", 100, 1],
-  ["offset", "150", 0, 150]
-] as const
 
 const digits = "9".repeat(400)
 const outOfRange = ["-1e400", "1e400", "9007199254740993", digits, `-${digits}`]
@@ -40,15 +25,6 @@ const isUnknown = (field: string, path?: string) =>
   expectAnswer({ raw: `{"${field}":{"limit":1}}`, ...(path && { path }) }, 422, invalid([field, faults.extra]))
 
 layer(InProcess.layer())("a field", (it) => {
-  it.effect.each(pages)("%s %s asks for %d records from position %d on", ([field, raw, count, from]) =>
-    Effect.gen(function* () {
-      const all = yield* idsOf(`{"limit":1000}`)
-      const found = yield* idsOf(`{"${field}":${raw}}`)
-      assert.deepStrictEqual(found, all?.slice(from, from + count))
-      assert.deepStrictEqual([all?.length, found?.length], [150, count])
-    })
-  )
-
   it.effect("that no integer holds is 400", () =>
     Effect.forEach(outOfRange, (raw) => expectAnswer({ raw: `{"limit":${raw}}` }, 400, { detail }))
   )

@@ -3,7 +3,6 @@ import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Result } from "effect"
 import { postgres, postgresFailure } from "../../../../src/cli/sync/Targets.ts"
 import { connectionOptions } from "../../../../src/database/ConnectionUrl.ts"
-import * as TcpProxy from "../../../support/TcpProxy.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { charge, opening, page, syncWith } from "./fixture.ts"
 
@@ -41,10 +40,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
     })
   )
 
-  it.effect("behind a pooler leaves no lock, and of two runs the one that was overtaken ends", () =>
+  it.effect("leaves no lock to its session, and of two runs the one that was overtaken ends", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const pooled = targetAt(yield* TcpProxy.poolerOf(url), "pooled")
+      const pooled = targetAt(url, "pooled")
       const [one, two] = yield* Effect.all([pooled.open(opening), pooled.open(opening)], { concurrency: 2 })
       const next = { ...page(1, [charge("a", "1")]), requestedAt }
       yield* one.apply(next)
