@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { Context, Effect, Function, Layer, Option, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
-import { downgrade } from "../api/openapi/Downgrade.ts"
+import { downgrade } from "../api/openapi/JsonSchemas.ts"
 import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
 
 interface DemoKey {
