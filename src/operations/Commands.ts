@@ -55,21 +55,20 @@ const user = Effect.orElseSucceed(
 /** Organization, target (the id of a key, a secret, a task or a record) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]
 
-/** Makes a change in a database and logs it there, unless nothing changed. */
-const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
-  database: Context.Key<I, Database>,
-  action: string,
-  change: (...given: Given) => Effect.Effect<A, E, R>,
-  changeOf: (made: A, ...given: Given) => Change | undefined
-) =>
-  Effect.fn("Commands.audited")(function* (...given: Given) {
+/** Makes changes in a database, and logs them there. One that describes itself as false has changed nothing. */
+const audited = <I>(database: Context.Key<I, Database>) =>
+  Effect.fn("Commands.audited")(function* <A, E, R>(
+    action: string,
+    change: Effect.Effect<A, E, R>,
+    describe: (made: A) => Change | false
+  ) {
     const [sql, actor] = [yield* database, yield* user]
     return yield* sql.withTransaction(
       Effect.gen(function* () {
-        const made = yield* change(...given)
-        const logged = changeOf(made, ...given)
-        if (logged === undefined) return made
-        const [organization_id, target, result] = logged
+        const made = yield* change
+        const described = describe(made)
+        if (described === false) return made
+        const [organization_id, target, result] = described
         const entry = { organization_id, actor, source: "command line", action, target, result }
         yield* sql`insert into audit_log ${sql.insert(entry)}`
         return made
@@ -77,67 +76,53 @@ const audited = <I, Given extends ReadonlyArray<unknown>, A, E, R>(
     )
   })
 
+const withKeys = audited(CredentialDatabase)
+const withTasks = audited(TaskDatabase)
+
 /** Creates the record of an organization. False if it has one. */
-export const createOrganization = audited(
-  TaskDatabase,
-  "organization.create",
-  Effect.fnUntraced(function* ({ id, name }: Readonly<Record<"id" | "name", string>>) {
-    const sql = yield* TaskDatabase
-    const row = { organization_id: id, id, name }
-    const created = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning 1`
-    return created.length > 0
-  }),
-  (isNew, { id }) => (isNew ? [id, id, "created"] : undefined)
-)
+export const createOrganization = Effect.fnUntraced(function* ({ id, name }: Readonly<Record<"id" | "name", string>>) {
+  const sql = yield* TaskDatabase
+  const row = { organization_id: id, id, name }
+  const created = sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning 1`
+  const isNew = Effect.map(created, ({ length }) => length > 0)
+  return yield* withTasks("organization.create", isNew, (made) => made && [id, id, "created"])
+})
 
-export const createKey = audited(CredentialDatabase, "key.create", ApiKeys.create, ({ id }, { organization }) => [
-  organization,
-  id,
-  "created"
-])
+export const createKey = (given: Readonly<Record<"organization" | "name", string>>) =>
+  withKeys("key.create", ApiKeys.create(given), ({ id }) => [given.organization, id, "created"])
 
-export const revokeKey = audited(CredentialDatabase, "key.revoke", ApiKeys.revoke, (organization, id) =>
-  Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
-)
+export const revokeKey = (id: string) =>
+  withKeys("key.revoke", ApiKeys.revoke(id), (owner) => Option.isSome(owner) && [owner.value, id, "revoked"])
 
-export const addSecret = audited(TaskDatabase, "secret.add", SigningSecrets.create, ({ id }, organization) => [
-  organization,
-  id,
-  "created"
-])
+export const addSecret = (organization: string) =>
+  withTasks("secret.add", SigningSecrets.create(organization), ({ id }) => [organization, id, "created"])
 
-export const revokeSecret = audited(TaskDatabase, "secret.revoke", SigningSecrets.revoke, (revoked, id) =>
-  Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
-)
+export const revokeSecret = (id: string) =>
+  withTasks("secret.revoke", SigningSecrets.revoke(id), (revoked) => {
+    return Option.isSome(revoked) && [revoked.value.organization, id, "revoked"]
+  })
 
-export const allowUnsigned = audited(
-  TaskDatabase,
-  "secret.allow_unsigned",
-  SigningSecrets.allowUnsigned,
-  (isDone, organization) => (isDone ? [organization, organization, "unsigned deliveries allowed"] : undefined)
-)
+export const allowUnsigned = (organization: string) =>
+  withTasks("secret.allow_unsigned", SigningSecrets.allowUnsigned(organization), (isDone) => {
+    return isDone && [organization, organization, "unsigned deliveries allowed"]
+  })
 
-export const replayTask = audited(TaskDatabase, "task.replay", Tasks.replay, (organization, { id }) => [
-  organization,
-  id,
-  "replayed"
-])
+export const replayTask = (task: Tasks.Identity) =>
+  withTasks("task.replay", Tasks.replay(task), (organization) => [organization, task.id, "replayed"])
 
-export const replayDead = audited(TaskDatabase, "tasks.replay", Tasks.replayDead, (count, organization) =>
-  count === 0 ? undefined : [organization, "dead", `${count} replayed`]
-)
+export const replayDead = (organization: string) =>
+  withTasks("tasks.replay", Tasks.replayDead(organization), (count) => {
+    return count > 0 && [organization, "dead", `${count} replayed`]
+  })
 
-export const cancelTask = audited(TaskDatabase, "task.cancel", Facts.cancel, ({ organization }, { id }) => [
-  organization,
-  id,
-  "cancelled"
-])
+export const cancelTask = (task: Tasks.Identity) =>
+  withTasks("task.cancel", Facts.cancel(task), ({ organization }) => [organization, task.id, "cancelled"])
 
-export const undoDeletions = audited(TaskDatabase, "deletions.undo", Facts.undo, (count, target) =>
-  count === 0
-    ? undefined
-    : [target.organization, "task" in target ? target.task : `${target.kind} ${target.id}`, `${count} undone`]
-)
+export const undoDeletions = (target: Facts.Target) =>
+  withTasks("deletions.undo", Facts.undo(target), (count) => {
+    const undone = "task" in target ? target.task : `${target.kind} ${target.id}`
+    return count > 0 && [target.organization, undone, `${count} undone`]
+  })
 
 const Organization = Schema.Struct({
   id: Schema.String,
