@@ -4,8 +4,7 @@
  * line at once with all before it. `kill -9` can lose the lines of the last 20 milliseconds.
  */
 import { writeSync } from "node:fs"
-import { Clock, Context, Effect, Layer, Predicate } from "effect"
-import * as Time from "./Time.ts"
+import { Context, Effect, Layer, Predicate } from "effect"
 import * as Series from "./Series.ts"
 
 /** The time in which lines gather, and the delay before a full pipe is tried again, in milliseconds. */
@@ -17,18 +16,14 @@ const enough = 4096
 /** The time that the last lines may take at the end of the process, in milliseconds. */
 const grace = 500
 
-interface WriterOptions {
-  readonly fd: number
-  /** The number of characters that are kept while nobody reads. */
-  readonly capacity?: number
-  /** The line that says how many lines were dropped before it. */
-  readonly notice: (dropped: number) => string
-}
-
 const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
-/** A writer to a descriptor that does not block, or to a file. */
-export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) => {
+/**
+ * Makes a writer to a descriptor that does not block, or to a file.
+ *
+ * @param capacity the number of characters that are kept while nobody reads
+ */
+export const make = (fd: number, capacity = 4 * 1024 * 1024) => {
   // Lines after the rest of those that were taken before.
   let lines = ""
   let rest: Uint8Array = Buffer.alloc(0)
@@ -36,26 +31,16 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) 
   // The code of the last error: EAGAIN of a full pipe, EPIPE without a reader, ENOSPC of a full disk.
   let failure: unknown
   let dropped = 0
-  // Lines are dropped until all that were taken before are written, and the notice follows these.
-  let unannounced = 0
   let isEnding = false
-
-  const hasMore = () => {
-    if (rest.length > 0) return true
-    if (lines === "" && unannounced > 0) {
-      lines = notice(unannounced)
-      unannounced = 0
-    }
-    rest = Buffer.from(lines)
-    lines = ""
-    return rest.length > 0
-  }
 
   /** Writes until nothing is left, or an error, whose code it returns. */
   const flush = () => {
     failure = undefined
     try {
-      while (hasMore()) rest = rest.subarray(writeSync(fd, rest))
+      while (rest.length > 0 || lines !== "") {
+        if (rest.length === 0) [rest, lines] = [Buffer.from(lines), ""]
+        rest = rest.subarray(writeSync(fd, rest))
+      }
     } catch (error) {
       failure = Predicate.hasProperty(error, "code") ? error.code : error
     }
@@ -74,10 +59,8 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: WriterOptions) 
   return {
     /** Takes a line, with the newline at its end. An urgent line is written at once. */
     write: (line: string, isUrgent = false): void => {
-      if (unannounced > 0 || rest.length + lines.length + line.length > capacity) {
-        dropped++
-        unannounced++
-      } else lines += line
+      if (rest.length + lines.length + line.length > capacity) dropped++
+      else lines += line
       if (failure === undefined && (isUrgent || isEnding || lines.length > enough)) flush()
       flushLater()
     },
@@ -97,18 +80,15 @@ export type Writer = ReturnType<typeof make>
 
 export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-data/observability/LogWriter") {
   /** Writes to standard output. The last lines are written when the process ends, unless it is killed. */
-  static readonly layer = (notice: (dropped: number, time: number) => string) =>
-    Layer.effect(
-      LogWriter,
-      Effect.gen(function* () {
-        const clock = yield* Clock.Clock
-        const noticeNow = (dropped: number) => notice(dropped, Time.wallMillis(clock))
-        // With its own stream over it, Node makes a pipe or a socket one that does not block.
-        const writer = make({ fd: process.stdout.fd, notice: noticeNow })
-        process.once("exit", writer.end)
-        const { read } = yield* Series.current
-        yield* read("practice_data_log_lines_dropped_total", writer.dropped)
-        return writer
-      })
-    )
+  static readonly layer = Layer.effect(
+    LogWriter,
+    Effect.gen(function* () {
+      // With its own stream over it, Node makes a pipe or a socket one that does not block.
+      const writer = make(process.stdout.fd)
+      process.once("exit", writer.end)
+      const { read } = yield* Series.current
+      yield* read("practice_data_log_lines_dropped_total", writer.dropped)
+      return writer
+    })
+  )
 }

@@ -97,9 +97,6 @@ const logger = (format: LogOptions["format"], { write }: Writer) =>
     write(line, format === "pretty" || LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
 
-const droppedNotice = (format: LogOptions["format"]) => (lines: number, time: number) =>
-  formats[format]({ ...lineHead(time, "Warn", "Log lines were dropped: standard output was not read in time"), lines })
-
 /** The logger and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: LogOptions) =>
   Layer.unwrap(
@@ -109,5 +106,4 @@ export const layerNoDeps = ({ format, level }: LogOptions) =>
   )
 
 /** The same, to standard output. */
-export const layer = (options: LogOptions) =>
-  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(droppedNotice(options.format)))
+export const layer = (options: LogOptions) => Layer.provideMerge(layerNoDeps(options), LogWriter.layer)
