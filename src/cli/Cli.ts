@@ -8,7 +8,7 @@ import { version } from "../process/Package.ts"
 import { layerLogger, note, written } from "../process/Printed.ts"
 import { audit, keys, organizations, secrets } from "./Credentials.ts"
 import { load } from "./load/Load.ts"
-import { demo, distribute, doctor, migrate, serve } from "./Service.ts"
+import { distribute, doctor, migrate, serve } from "./Service.ts"
 import { sync } from "./sync/Sync.ts"
 import { deletions, tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
@@ -24,7 +24,7 @@ const command = Command.make("practice-data").pipe(
     { command: "practice-data tasks list --state dead", description: "List deletions that need attention" }
   ]),
   Command.withSubcommands([
-    { group: "The service", commands: [serve, migrate, distribute, demo] },
+    { group: "The service", commands: [serve, migrate, distribute] },
     { group: "Operate it", commands: [organizations, load, keys, secrets, tasks, deletions, audit, doctor] },
     { group: "Use it", commands: [sync] }
   ])

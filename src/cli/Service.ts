@@ -1,4 +1,4 @@
-/** `serve`, the preparation of its database: `migrate`, `distribute` and `demo`, and `doctor`. */
+/** `serve`, the preparation of its database: `migrate` and `distribute`, and `doctor`. */
 import { Effect, Layer, Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as Reactivity from "effect/reactivity/Reactivity"
@@ -6,8 +6,6 @@ import { resources } from "../api/records/index.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { grantNeeded, migrate as applyMissing } from "../database/Migrations.ts"
-import { organizations } from "../app/demo/DemoData.ts"
-import { loadDemoData } from "../app/demo/Load.ts"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -65,19 +63,6 @@ export const distribute = command("distribute", Operators.tasks, {
       "Running services notice within 10 seconds. From now on, POST /changes returns 501."
     ])
   }
-})
-
-export const demo = command("demo", Operators.tasks, {
-  description:
-    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service. Do not use it in production: the demo API keys are public. Refuses a database that already has an organization.",
-  examples: [["practice-data demo"]],
-  flags: {}
-})(function* () {
-  if (!(yield* loadDemoData(yield* TaskDatabase))) {
-    return yield* refused("The database already has an organization. Nothing was loaded.")
-  }
-  const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
-  yield* Output.print(`Loaded the demo data, with the API keys ${keys}`)
 })
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const

@@ -107,13 +107,8 @@ export const document = (title: string, head: Content, ...body: ReadonlyArray<Co
  *
  * @param scripts the sources of its scripts, as a content security policy names them
  */
-export const secured = (
-  response: HttpServerResponse.HttpServerResponse,
-  styles: "inline" | "linked",
-  scripts = "'self'"
-) => {
-  const style = styles === "inline" ? "'unsafe-inline'" : "'self'"
-  const loaded = `default-src 'none'; script-src ${scripts}; style-src ${style}; img-src data:; connect-src 'self'`
+export const secured = (response: HttpServerResponse.HttpServerResponse, scripts = "'self'") => {
+  const loaded = `default-src 'none'; script-src ${scripts}; style-src 'unsafe-inline'; img-src data:; connect-src 'self'`
   const policy = `${loaded}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`
   return HttpServerResponse.setHeaders(response, {
     "content-security-policy": policy,

@@ -93,7 +93,7 @@ export const landing = (served: Served, operationsUrl?: string) =>
           )
         )
       yield* router.add("GET", "/", ({ headers }) =>
-        Effect.succeed(secured(HttpServerResponse.html(page(headers["host"] ?? "127.0.0.1:3000")), "inline"))
+        Effect.succeed(secured(HttpServerResponse.html(page(headers["host"] ?? "127.0.0.1:3000"))))
       )
     })
   )
@@ -110,7 +110,7 @@ const inlineScripts = (page: string) =>
 const protect = Function.memoize((response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   const page = body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
-  return cacheable(secured(response, "inline", inlineScripts(page)))
+  return cacheable(secured(response, inlineScripts(page)))
 })
 
 const protectedPage = HttpRouter.middleware((handled) => Effect.flatMap(handled, protect)).layer

@@ -1,28 +1,24 @@
 /**
- * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
- * is ready, to show why it is not, and closes last. Its pages are for this machine alone: an SSH tunnel,
- * `kubectl port-forward` and a proxy that authenticates reach them too. Monitors read metrics and health from anywhere that
- * reaches the port.
+ * The operators' listener: metrics and the operators' page on a server of their own. It opens before the service is ready,
+ * to show why it is not, and closes last. Its page is for this machine alone: an SSH tunnel, `kubectl port-forward` and a
+ * proxy that authenticates reach it too. Monitors read metrics from anywhere that reaches the port.
  */
 import { Context, Duration, Effect, flow, Layer, Option, Schema } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import type { TaskDatabase } from "../database/Database.ts"
-import { cacheable, secured } from "../http/Html.ts"
+import { secured } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import type { Recent } from "../observability/Recent.ts"
 import { explainListen } from "../process/Failure.ts"
-import { version } from "../process/Package.ts"
-import { iso } from "./Format.ts"
 import { HealthChecks } from "./HealthChecks.ts"
-import { style } from "./Layout.ts"
 import * as Page from "./Page.ts"
 import { isLoopback } from "./Settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-const isForMonitors = ({ url }: Request) => /^\/(metrics|health)(\?|$)/.test(url)
+const isForMonitors = ({ url }: Request) => /^\/metrics(\?|$)/.test(url)
 
 /** True if `Host` names this machine. Another name that resolves to it would make a foreign page one of ours. */
 const namesLoopback = ({ headers }: Request) => {
@@ -38,7 +34,7 @@ const isLocal = (request: Request) =>
   })
 
 const refused = HttpServerResponse.text(
-  "The operators' pages are for this machine alone, by the hosts localhost, 127.0.0.1 and ::1. Use an SSH tunnel or kubectl port-forward, or a proxy on this machine that authenticates its clients and sends one of these as Host.\n",
+  "The operators' page is for this machine alone, by the hosts localhost, 127.0.0.1 and ::1. Use an SSH tunnel or kubectl port-forward, or a proxy on this machine that authenticates its clients and sends one of these as Host.\n",
   { status: 403 }
 )
 
@@ -47,20 +43,7 @@ const guard = HttpMiddleware.make((httpEffect) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const response = isForMonitors(request) || isLocal(request) ? yield* httpEffect : refused
-    return secured(
-      HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }),
-      "linked"
-    )
-  })
-)
-
-/** `/health`: the process, and each dependency with its state. */
-const healthReport = HealthChecks.use(({ checks, isReady, roles }) =>
-  Effect.map(Effect.all([checks, isReady], { concurrency: 2 }), ([states, ready]) => {
-    const isWell = ready && Object.values(states).every(({ status }) => status === "pass")
-    const started = iso(Math.round(performance.timeOrigin))
-    const status = isWell ? "pass" : "warn"
-    return HttpServerResponse.jsonUnsafe({ status, version, pid: process.pid, roles, started, ready, checks: states })
+    return secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }))
   })
 )
 
@@ -80,8 +63,6 @@ export const routes = Layer.mergeAll(
   HttpRouter.addAll([
     get("/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
     Page.route,
-    get("/ops/style.css", cacheable(HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))),
-    get("/health", healthReport),
     get("/metrics", exposition)
   ]),
   HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true })

@@ -19,8 +19,6 @@ const notHere: ReadonlyArray<string> = ["practice_data_processor_circuit_open"]
 
 const hostile = ['/api/v3/charges/search"}', "/api/v3/charges/search%0Apractice_data_ready%201", "/\\"]
 
-const paths = ["/ops"]
-
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
 /** Fails if `promtool check metrics`, where there is one, complains about a text. */
@@ -32,14 +30,14 @@ const promtool = (input: string) => {
 const statusOf = ({ call }: Client.Client, path: string) =>
   Effect.map(call({ path, method: "GET", headers: {} }), ({ status }) => status)
 
-it.live("The operators' listener has metrics, health and the page, which the public port has not", () =>
+it.live("The operators' listener has metrics and the page, which the public port has not", () =>
   Effect.gen(function* () {
     const { url } = yield* TestDatabase
     const { client, output } = yield* Program.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0s", DATABASE_URL: url })
     yield* eventually("the operators' listener", () => operatorsPage.test(output()))
     const operators = yield* Client.make(operatorsPage.exec(output())?.[1] ?? "", 2)
     const scrape = operators.call({ path: "/metrics", method: "GET", headers: {} })
-    for (const path of [...paths, "/metrics", "/health"]) {
+    for (const path of ["/ops", "/metrics"]) {
       // On a busy machine a page has no answer in time.
       yield* eventually(path, statusOf(operators, path), (status) => status === 200)
       assert.strictEqual(yield* statusOf(client, path), 404, path)
