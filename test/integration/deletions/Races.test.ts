@@ -107,22 +107,6 @@ suite("at once", postgres, {
 })
 
 suite("beside", postgres, {
-  "deliveries that wait for a lock, another organization and the worker do not wait": Effect.gen(function* () {
-    const { schedule } = yield* Scheduler
-    const other = yield* elsewhere
-    const given = delivery("stuck")
-    const first = yield* storing(other, given)
-    const stuck = yield* Effect.replicateEffect(
-      Effect.forkScoped(Effect.exit(schedule(given)), { startImmediately: true }),
-      50
-    )
-    yield* Effect.forEach(stuck.slice(0, 1), (fiber) => untilDoneOrBlocked(other, fiber))
-    assert.strictEqual((yield* schedule(delivery("free", undefined, "org_b"))).status, "scheduled")
-    assert.isEmpty(yield* claimAll())
-    assert.isTrue(stuck.every((fiber) => fiber.pollUnsafe() === undefined))
-    yield* first.rollback
-    for (const fiber of stuck) assert.strictEqual((yield* Fiber.join(fiber))._tag, "Success")
-  }),
   "finished tasks that a dump still sees, a look reads none, and finds a late one": Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     const { due } = yield* Scheduler

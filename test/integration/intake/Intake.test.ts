@@ -171,8 +171,6 @@ const ofOrganization = faultOf("x-organization-id")
 layer(served, { excludeTestServices: true })("a header", (it) => {
   it.effect.each([
     ["that comes twice, though the same", ["same", "same"], ["org_a"], 422, `{"detail":[${ofKey}]}`],
-    ["that comes twice, once empty", ["first", "", "last"], ["org_a"], 422, `{"detail":[${ofKey}]}`],
-    ["of the organization that comes twice", ["key"], ["org_a", ""], 422, `{"detail":[${ofOrganization}]}`],
     ["that comes twice, as another", ["a", "b"], ["org_a", "org_b"], 422, `{"detail":[${ofKey},${ofOrganization}]}`],
     [
       "in UTF-8",

@@ -1,25 +1,15 @@
 /** A store that fails its worker, a worker that is killed, and the report of each attempt. */
 import { assert, it } from "@effect/vitest"
-import { Array, Effect, Fiber, Logger, References } from "effect"
+import { Array, Effect, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { report, runMetrics } from "../../../src/deletions/Report.ts"
-import * as Worker from "../../../src/deletions/Worker.ts"
-import {
-  claimAll,
-  delay,
-  delivery,
-  inItsOwnTime,
-  isIdle,
-  scheduled,
-  takenOver
-} from "../../support/deletions/support.ts"
+import { delay, delivery, inItsOwnTime, isIdle, scheduled, takenOver } from "../../support/deletions/support.ts"
 import {
   type Call,
   type Faults,
-  keysOf,
   scheduledAll,
   startWorker,
   unavailable,
@@ -42,30 +32,6 @@ const outage = (...calls: ReadonlyArray<Call>) => {
   return { state, faults }
 }
 
-it.effect("of a worker that was killed, 64 tasks are done within 2 seconds, beside 20 others a second", () =>
-  withRuns(
-    function* (runs) {
-      const keys = Array.makeBy(64, String)
-      yield* scheduledAll(...keys)
-      const arrivals = Array.makeBy(60, (index) => `load ${index}`)
-      for (const key of arrivals) {
-        yield* TestClock.adjust("50 millis")
-        yield* scheduledAll(key)
-      }
-      yield* TestClock.adjust("57 seconds")
-      // It has started them, and is killed.
-      assert.lengthOf(yield* claimAll(), 64)
-      yield* startWorker(8)
-      yield* TestClock.adjust("1900 millis")
-      assert.includeMembers(keysOf(runs), keys)
-      yield* TestClock.adjust("1 minute")
-      assert.lengthOf(runs, 64 + arrivals.length)
-      yield* isIdle
-    },
-    () => Effect.sleep("50 millis")
-  )
-)
-
 it.effect.each([
   ["running them", ["run"], "11 seconds"],
   ["all but finding them", ["start", "run", "fail", "postpone"], "11 seconds"],
@@ -86,27 +52,6 @@ it.effect.each([
     )
     yield* isIdle
   })
-)
-
-it.effect("a task that kills its process is dead after 8 attempts, and its neighbours complete", () =>
-  withRuns(
-    function* (runs) {
-      yield* scheduledAll("kills", "2", "3", "4")
-      yield* TestClock.adjust(delay)
-      for (let life = 0; life < 2 * maximumAttempts; life++) {
-        const worker = yield* Effect.forkScoped(Worker.run(2), { startImmediately: true })
-        yield* TestClock.adjust("1 second")
-        yield* Fiber.interrupt(worker)
-      }
-      yield* isIdle
-      assert.lengthOf(
-        runs.filter(({ key }) => key === "kills"),
-        maximumAttempts
-      )
-      assert.sameMembers(keysOf(runs.filter(({ key }) => key !== "kills")), ["2", "3", "4"])
-    },
-    ({ key }) => (key === "kills" ? Effect.interrupt : Effect.void)
-  )
 )
 
 /** Runs an effect, and gives what was logged of tasks. */

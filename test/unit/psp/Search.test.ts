@@ -110,15 +110,12 @@ const after = newest("payments", oak)[1]?.id
 /** Requests that are 200, with the page that the processor is asked for. */
 const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
   [{}, { limit: 100 }],
-  [{ limit: 1 }, { limit: 1 }],
   [{ limit: 101 }, { limit: 100 }],
   [withField("limit", long), { limit: 100 }],
   [
     { created_gte: 0, created_lte: 0 },
     { limit: 100, createdGte: 0, createdLte: 0 }
   ],
-  [{ created_gte: 5 }, { limit: 100, createdGte: 5 }],
-  [{ created_lte: Number.MAX_SAFE_INTEGER }, { limit: 100, createdLte: Number.MAX_SAFE_INTEGER }],
   [
     { starting_after: after, limit: 1 },
     { limit: 1, startingAfter: after }

@@ -72,20 +72,6 @@ it.effect.each([
   })
 )
 
-it.effect("waits out an outage in the middle of a round, and notes when it begins and ends", () =>
-  Effect.gen(function* () {
-    const { notes, run, statuses } = yield* stand
-    let outages = 4
-    const running = yield* Effect.forkScoped(
-      run((at) => (at === 0 ? page(1, [charge("a", "1")], more) : outages-- > 0 ? down : page(2, [charge("b", "1")])))
-    )
-    yield* pass(30)
-    yield* Fiber.join(running)
-    assert.deepStrictEqual(statuses(), { a: "1", b: "1" })
-    assert.deepStrictEqual(notes(), ["The service does not respond. Retrying.", "Recovered."])
-  })
-)
-
 it.effect.each([
   ["an outage", down],
   ["restarts", Effect.fail(new CursorExpired())]
@@ -122,24 +108,6 @@ it.effect.each([
     yield* pass(30)
     assert.isAbove(Number(statuses()["a"]), 2)
     assert.deepStrictEqual(notes().slice(1), ["The order of changes keeps restarting. Retrying.", "Recovered."])
-  })
-)
-
-it.effect("reads all again each time that the order restarts while it does so", () =>
-  Effect.gen(function* () {
-    const { run, statuses } = yield* stand
-    let order = 1
-    // Cursors of an order that has ended stay refused.
-    const script: Script = (at) => {
-      if (at > 0 && Math.trunc(at / 10) !== order) return Effect.fail(new CursorExpired())
-      const read = page(order * 10 + 1, [charge("a", `${order}`)], at === 0 ? more : {})
-      if (at === 0 && order < 4) order += 1
-      return read
-    }
-    const running = yield* Effect.forkScoped(run(script))
-    yield* pass(30)
-    yield* Fiber.join(running)
-    assert.deepStrictEqual(statuses(), { a: "4" })
   })
 )
 
