@@ -9,7 +9,7 @@ import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import * as DatabaseChecks from "../../../src/operations/doctor/DatabaseChecks.ts"
-import { onDatabase } from "../../support/deletions/support.ts"
+import { onDatabase } from "../../support/deletions/tasks.ts"
 import { feedOf } from "../../support/changes.ts"
 import { clientOf, isDistributed, TestDatabase } from "../../support/TestDatabase.ts"
 

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { safeReason } from "../../../src/database/SqlFailure.ts"
-import { delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled } from "../../support/deletions/support.ts"
+import { delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled } from "../../support/deletions/tasks.ts"
 import { eventually } from "../../support/eventually.ts"
 import { startWorker } from "../../support/deletions/workerFixture.ts"
 import { seedInvoices } from "../../support/deletions/invoiceFixture.ts"

@@ -4,19 +4,7 @@ import { Arbitrary, Array, Context, DateTime, Effect, Layer, Schema } from "effe
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import {
-  claimAll,
-  claimedFor,
-  delay,
-  deleted,
-  delivery,
-  inItsOwnTime,
-  onDatabase,
-  postgres,
-  runOne,
-  scheduled,
-  suite
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The verdict on an item, by the rules and not by the statement. */
@@ -90,8 +78,8 @@ const published = Layer.tap(
   (context) => Context.get(context, TestDatabase).sql`create publication everything for all tables`
 )
 
-layer(published, onDatabase)("a deletion", (it) => {
-  for (const { scheduler, store } of postgres)
+layer(published, Task.onDatabase)("a deletion", (it) => {
+  for (const { scheduler, store } of Task.postgres)
     it.effect.prop(
       `deletes what its items fit, in its organization alone, and counts the others (${store})`,
       { someTasks },
@@ -107,12 +95,12 @@ layer(published, onDatabase)("a deletion", (it) => {
             select 'org_0', id, 'none', 'nowhere' from invoice_lines where organization_id = 'org_a'`
           const before = yield* rowsOf(sql)
           const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
-            const made = delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
-            return Effect.as(scheduled(made), made)
+            const made = Task.delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
+            return Effect.as(Task.scheduled(made), made)
           })
-          yield* TestClock.adjust(delay)
-          const claims = yield* claimAll()
-          const outcomes = yield* Effect.forEach(claims, runOne)
+          yield* TestClock.adjust(Task.delay)
+          const claims = yield* Task.claimAll()
+          const outcomes = yield* Effect.forEach(claims, Task.runOne)
           for (const { deletions, taskId } of tasks) {
             const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
             assert.deepStrictEqual(outcome, expected(deletions).outcome)
@@ -129,7 +117,7 @@ layer(published, onDatabase)("a deletion", (it) => {
             assert.strictEqual(is_deleted, named.includes(id), `${owner}/${id}`)
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
-        }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
+        }).pipe(Effect.provide(Layer.fresh(scheduler)), Task.inItsOwnTime),
       { arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
     )
 })
@@ -140,17 +128,17 @@ const millisOf = (time: string | null | undefined) =>
 const i1 = { invoices: [{ invoice_id: "i1" }] }
 const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
 
-suite(
+Task.suite(
   "a deletion",
-  postgres,
+  Task.postgres,
   {
     "keeps the first time of a deletion, and changes updated_at each time": Effect.gen(function* () {
       const sql = yield* seedInvoices
       const deletedRows = Effect.map(rowsOf(sql), (rows) => rows.filter(({ is_deleted }) => is_deleted))
       const times = Effect.map(deletedRows, (rows) => rows.map(({ deleted_at, id }) => [id, deleted_at]))
       const [first, second] = [minute(1), minute(2)]
-      yield* deleted("a line", { invoice_lines: [{ invoice_line_id: "i1a" }] })
-      yield* deleted("its invoice", i1)
+      yield* Task.deleted("a line", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* Task.deleted("its invoice", i1)
       const kept = [
         ["i1", second],
         ["i1a", first],
@@ -158,7 +146,7 @@ suite(
       ]
       assert.deepStrictEqual(yield* times, kept)
       const before = yield* deletedRows
-      yield* deleted("again", i1)
+      yield* Task.deleted("again", i1)
       assert.deepStrictEqual(yield* times, kept)
       for (const [index, { updated_at }] of (yield* deletedRows).entries()) {
         assert.isAbove(millisOf(updated_at), millisOf(before[index]?.updated_at))
@@ -170,8 +158,8 @@ suite(
       yield* sql`create function note_seen() returns trigger language plpgsql as $$ begin
       insert into seen values (new.id); return null; end $$`
       yield* sql`create trigger note_seen after update on invoices for each row execute function note_seen()`
-      const claim = yield* claimedFor({ invoices: [{ invoice_id: "i1" }] })
-      assert.deepInclude(yield* runOne(claim), { lines_of_invoices: 2 })
+      const claim = yield* Task.claimedFor({ invoices: [{ invoice_id: "i1" }] })
+      assert.deepInclude(yield* Task.runOne(claim), { lines_of_invoices: 2 })
       assert.deepStrictEqual<unknown>(yield* sql`select id from seen`, [{ id: "i1" }])
       yield* sql`drop function note_seen cascade`
     })

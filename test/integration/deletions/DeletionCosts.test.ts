@@ -6,7 +6,7 @@ import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Facts from "../../../src/deletions/Facts.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { atLength, claimedFor, delay, deleted, postgres, runOne, suite } from "../../support/deletions/support.ts"
+import { atLength, claimedFor, delay, deleted, postgres, runOne, suite } from "../../support/deletions/tasks.ts"
 import { settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 

@@ -7,7 +7,7 @@ import * as Retention from "../../../src/deletions/Retention.ts"
 import { elsewhere, openTransaction, settler } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
 import { fits, insertX, insertX1, invoice, line, loaded, settled } from "./loaders.ts"
-import { claimedFor, delay, deleted, runOne, postgres, suite } from "../../support/deletions/support.ts"
+import { claimedFor, delay, deleted, runOne, postgres, suite } from "../../support/deletions/tasks.ts"
 import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 

@@ -4,17 +4,7 @@ import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as Sweep from "../../../src/deletions/Sweep.ts"
 import * as Loaders from "./loaders.ts"
-import {
-  claimOne,
-  delay,
-  delivery,
-  inItsOwnTime,
-  isPostponed,
-  layerPostgres,
-  onDatabase,
-  runOne,
-  scheduled
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
 
@@ -87,9 +77,9 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
     invoices: Loaders.ways[loaders.invoices.way].from("invoices"),
     invoice_lines: Loaders.ways[loaders.invoice_lines.way].from("invoice_lines")
   })
-  yield* scheduled(delivery("deletion", payloads[items]))
-  yield* TestClock.adjust(delay)
-  const claim = yield* claimOne()
+  yield* Task.scheduled(Task.delivery("deletion", payloads[items]))
+  yield* TestClock.adjust(Task.delay)
+  const claim = yield* Task.claimOne()
   const sweeps = { "sweep 1": yield* Sweep.make, "sweep 2": yield* Sweep.make }
   const load = {
     invoices: yield* loader("invoices", loaders.invoices),
@@ -99,7 +89,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   for (const move of moves) {
     switch (move) {
       case "run":
-        if (!isCompleted) isCompleted = !isPostponed(yield* runOne(claim))
+        if (!isCompleted) isCompleted = !Task.isPostponed(yield* Task.runOne(claim))
         break
       case "sweep 1":
       case "sweep 2":
@@ -110,7 +100,7 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
     }
   }
   for (const { step } of Object.values(load)) yield* Effect.repeat(step, { until: (isLast) => isLast })
-  if (!isCompleted) assert.isFalse(isPostponed(yield* runOne(claim)), "nobody holds rows")
+  if (!isCompleted) assert.isFalse(Task.isPostponed(yield* Task.runOne(claim)), "nobody holds rows")
   for (let steps = 0; steps < 8; steps++) yield* sweeps["sweep 1"].step
   assert.isEmpty(yield* sql`select 1 from deletions_unsettled union all select 1 from deletion_work`)
   const rows = yield* Loaders.rows
@@ -131,12 +121,13 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   assert.isEmpty(late, "each item is judged")
 })
 
-layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
+layer(TestDatabase.layerDatabases, Task.onDatabase)("in the end", (it) => {
   for (const { often, options } of tries({ few: 5, many: 20, size: 40, maxShrinks: 60 }))
     it.effect.prop(
       `what a deletion names is deleted, and nothing else, whatever happens meanwhile${often}`,
       { schedule: Arbitrary.schema(Schedule) },
-      ({ schedule }) => play(schedule).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
+      ({ schedule }) =>
+        play(schedule).pipe(Effect.provide(Layer.fresh(Task.layerPostgres)), Effect.scoped, Task.inItsOwnTime),
       options
     )
 
@@ -159,6 +150,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("in the end", (it) => {
         "sweep 1",
         "sweep 1"
       ]
-    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime)
+    }).pipe(Effect.provide(Layer.fresh(Task.layerPostgres)), Effect.scoped, Task.inItsOwnTime)
   )
 })

@@ -15,18 +15,7 @@ import { loginOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
 import { settler } from "../../support/deletions/sessions.ts"
 import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import {
-  claimAll,
-  claimed,
-  claimOne,
-  completes,
-  delay,
-  delivery,
-  lease,
-  scheduled,
-  postgres,
-  suite
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 
 const everything = { state: undefined, organization: undefined }
 
@@ -108,9 +97,9 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       assert.isAtMost(dueAt, yield* Clock.currentTimeMillis)
       const fresh = { state: "scheduled", attempts: 0, due_at: replayed?.due_at ?? null, finished_at: null }
       assert.deepStrictEqual<unknown>(replayed, { ...dead, ...fresh })
-      const claim = (yield* claimAll()).find(({ taskId }) => taskId === id) ?? assert.fail("It is not due")
+      const claim = (yield* Task.claimAll()).find(({ taskId }) => taskId === id) ?? assert.fail("It is not due")
       assert.deepInclude(claim, { organization: "org_c", taskId: id, attempt: 1 })
-      yield* completes(claim)
+      yield* Task.completes(claim)
       assert.deepInclude(yield* find(id), { state: "completed", attempts: 1, last_error: null })
     })
   )
@@ -147,7 +136,7 @@ const rowOf = (state: State, times: string, fields: Partial<Effect.Success<typeo
 /** Runs over a login that has the privileges of a role. */
 const under = <A, E, R>(role: "api" | "intake" | "worker", work: Effect.Effect<A, E, R>) =>
   Effect.flatMap(loginOf(role), (login) =>
-    Layer.mergeAll(Scheduler.layer(delay), IntakeSecrets.layer, SenderTasks.layer).pipe(
+    Layer.mergeAll(Scheduler.layer(Task.delay), IntakeSecrets.layer, SenderTasks.layer).pipe(
       Layer.provideMerge(Layer.succeed(TaskDatabase, login)),
       Layer.fresh,
       (services) => Effect.provide(work, services)
@@ -157,35 +146,35 @@ const under = <A, E, R>(role: "api" | "intake" | "worker", work: Effect.Effect<A
 const diesOf = (last_error: string) =>
   Effect.gen(function* () {
     const { fail } = yield* Scheduler
-    let { claim } = yield* claimed("key")
+    let { claim } = yield* Task.claimed("key")
     while (claim.attempt < maximumAttempts) {
-      yield* TestClock.adjust(lease)
-      claim = yield* claimOne()
+      yield* TestClock.adjust(Task.lease)
+      claim = yield* Task.claimOne()
     }
-    yield* TestClock.adjust(lease)
+    yield* TestClock.adjust(Task.lease)
     if (last_error === "The last reason") yield* fail(claim, last_error, Duration.zero)
-    else yield* claimAll()
+    else yield* Task.claimAll()
     const dead = rowOf("dead", "09:30:00 09:31:00 09:31:00 09:31:08", { attempts: 8, last_error })
     assert.deepStrictEqual(yield* row, dead)
   })
 
-suite("the row of a task", postgres, {
+Task.suite("the row of a task", Task.postgres, {
   "has its times, attempts and outcome, and the last error until it is completed": Effect.gen(function* () {
     const { fail } = yield* Scheduler
-    yield* scheduled(delivery("key"))
+    yield* Task.scheduled(Task.delivery("key"))
     assert.deepStrictEqual(yield* row, rowOf("scheduled", "09:30:00 09:31:00 - -", { attempts: 0 }))
     yield* TestClock.adjust("62 seconds")
-    const first = yield* claimOne()
+    const first = yield* Task.claimOne()
     const times = "09:30:00 09:31:00 09:31:02"
     assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`))
     const failed = { last_error: "The first reason" }
     yield* fail(first, failed.last_error, Duration.seconds(5))
     assert.deepStrictEqual(yield* row, rowOf("scheduled", `${times} -`, failed))
     yield* TestClock.adjust("5 seconds")
-    const second = yield* claimOne()
+    const second = yield* Task.claimOne()
     assert.deepStrictEqual(yield* row, rowOf("running", `${times} -`, { ...failed, attempts: 2 }))
     yield* TestClock.adjust("3 seconds")
-    yield* completes(second)
+    yield* Task.completes(second)
     const outcome = outcomeOf({ invoices: { not_found: 1 } })
     assert.deepStrictEqual(yield* row, rowOf("completed", `${times} 09:31:10`, { attempts: 2, outcome }))
   }),
@@ -198,12 +187,16 @@ suite("the row of a task", postgres, {
     Effect.gen(function* () {
       const { schedule } = yield* Scheduler
       const { of } = yield* IntakeSecrets
-      const [first, second] = yield* Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
+      const [first, second] = yield* Effect.all([
+        schedule(Task.delivery("1")),
+        schedule(Task.delivery("1")),
+        of("org_a")
+      ])
       assert.deepStrictEqual([first.status, second.status], ["scheduled", "duplicate"])
     })
   ),
   "is what the role of the data API may read, for its organization": Effect.gen(function* () {
-    const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
+    const { taskId } = yield* Task.scheduled(Task.delivery("read", undefined, "org_read"))
     const reading = Effect.flatMap(SenderTasks, ({ get, search }) =>
       Effect.all([search({ state: "scheduled" }, { limit: 1, offset: 0 }), get(taskId)])
     )
@@ -212,13 +205,15 @@ suite("the row of a task", postgres, {
   }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "org_read" }))),
   "is all that the role of the worker needs, with invoices and lines": Effect.gen(function* () {
     yield* seedInvoices
-    yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }))
-    yield* TestClock.adjust(delay)
+    yield* Task.scheduled(
+      Task.delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
+    )
+    yield* TestClock.adjust(Task.delay)
     const done = Effect.gen(function* () {
       const { fail, postpone } = yield* Scheduler
-      yield* postpone(yield* claimOne(), Duration.zero)
-      yield* fail(yield* claimOne(), "No", Duration.zero)
-      yield* completes(yield* claimOne())
+      yield* postpone(yield* Task.claimOne(), Duration.zero)
+      yield* fail(yield* Task.claimOne(), "No", Duration.zero)
+      yield* Task.completes(yield* Task.claimOne())
       const { steps } = yield* settler
       yield* steps(2)
       yield* Retention.empty(yield* DateTime.now, 1)

@@ -4,18 +4,7 @@ import { Array, Effect, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
-import {
-  claimAll,
-  claimOne,
-  delay,
-  delivery,
-  idsOf,
-  isPostponed,
-  runOne,
-  scheduled,
-  postgres,
-  suite
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { addTasks, rowsOf } from "../../support/deletions/invoiceFixture.ts"
 
@@ -24,8 +13,8 @@ const atOnce = { concurrency: "unbounded" } as const
 /** Makes tasks due, and another session. */
 const dueTasks = Effect.fnUntraced(function* (...keys: ReadonlyArray<string>) {
   const other = yield* elsewhere
-  const ids = idsOf(yield* Effect.forEach(keys, (key) => scheduled(delivery(key))))
-  yield* TestClock.adjust(delay)
+  const ids = Task.idsOf(yield* Effect.forEach(keys, (key) => Task.scheduled(Task.delivery(key))))
+  yield* TestClock.adjust(Task.delay)
   return { other, ids }
 })
 
@@ -45,7 +34,7 @@ const doesNotWait = Effect.fnUntraced(function* <A, E, R>(
 })
 
 /** Stores a task that another process still stores. Its receipt has 7 invoices. */
-const storing = (other: Effect.Success<typeof elsewhere>, given: ReturnType<typeof delivery>) =>
+const storing = (other: Effect.Success<typeof elsewhere>, given: ReturnType<typeof Task.delivery>) =>
   openTransaction(
     other,
     other`
@@ -63,7 +52,7 @@ const waitsFor = (end: "commit" | "rollback", status: string, invoicesCount: num
   Effect.gen(function* () {
     const other = yield* elsewhere
     const { schedule } = yield* Scheduler
-    const given = delivery("in flight")
+    const given = Task.delivery("in flight")
     const first = yield* storing(other, given)
     const second = yield* Effect.forkScoped(schedule(given))
     assert.strictEqual(yield* untilDoneOrBlocked(other, second), "blocked")
@@ -73,18 +62,18 @@ const waitsFor = (end: "commit" | "rollback", status: string, invoicesCount: num
     assert.strictEqual("receipt" in outcome && outcome.receipt.invoices_count, invoicesCount)
   })
 
-suite("at once", postgres, {
+Task.suite("at once", Task.postgres, {
   "identical deliveries are one task, and duplicates with its receipt": Effect.gen(function* () {
     const { schedule } = yield* Scheduler
     const keys = Array.makeBy(12, (index) => `key-${index}`)
     for (const key of keys) {
-      const outcomes = yield* Effect.replicateEffect(schedule(delivery(key)), 32, atOnce)
+      const outcomes = yield* Effect.replicateEffect(schedule(Task.delivery(key)), 32, atOnce)
       const statuses = outcomes.map(({ status }) => status).toSorted()
       assert.deepStrictEqual(statuses, [...Array.replicate("duplicate", 31), "scheduled"])
       assert.strictEqual(new Set(outcomes.map((each) => JSON.stringify("receipt" in each && each.receipt))).size, 1)
     }
-    yield* TestClock.adjust(delay)
-    assert.lengthOf(yield* claimAll(1000), keys.length)
+    yield* TestClock.adjust(Task.delay)
+    assert.lengthOf(yield* Task.claimAll(1000), keys.length)
   }),
   "a delivery waits for the same one that is being stored: after its commit it is a duplicate": waitsFor(
     "commit",
@@ -99,14 +88,14 @@ suite("at once", postgres, {
 
   "a start skips a task whose row is locked, and one that was started meanwhile": Effect.gen(function* () {
     const { ids, other } = yield* dueTasks("1", "2", "3")
-    const others = yield* doesNotWait(other, ids[0], claimAll())
-    assert.sameMembers(idsOf(others), ids.slice(1))
-    assert.deepStrictEqual(idsOf([yield* claimOne()]), ids.slice(0, 1))
-    assert.isEmpty(yield* claimAll())
+    const others = yield* doesNotWait(other, ids[0], Task.claimAll())
+    assert.sameMembers(Task.idsOf(others), ids.slice(1))
+    assert.deepStrictEqual(Task.idsOf([yield* Task.claimOne()]), ids.slice(0, 1))
+    assert.isEmpty(yield* Task.claimAll())
   })
 })
 
-suite("beside", postgres, {
+Task.suite("beside", Task.postgres, {
   "finished tasks that a dump still sees, a look reads none, and finds a late one": Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     const { due } = yield* Scheduler
@@ -162,15 +151,15 @@ const someTask = Effect.gen(function* () {
   }
 })
 
-suite("tasks that all name everything", postgres, {
+Task.suite("tasks that all name everything", Task.postgres, {
   "wait for each other, and delete each row once": Effect.gen(function* () {
     const sql = yield* makeInvoices
     const tasks = yield* Effect.replicateEffect(someTask, 20)
-    yield* Effect.forEach(tasks, (task, index) => scheduled(delivery(`${index}`, task)))
-    yield* TestClock.adjust(delay)
-    const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
+    yield* Effect.forEach(tasks, (task, index) => Task.scheduled(Task.delivery(`${index}`, task)))
+    yield* TestClock.adjust(Task.delay)
+    const claims = yield* Effect.flatMap(Task.claimAll(), Random.shuffle)
     // One whose rows another one holds runs again.
-    yield* Effect.forEach(claims, (claim) => Effect.repeat(runOne(claim), { while: isPostponed }), {
+    yield* Effect.forEach(claims, (claim) => Effect.repeat(Task.runOne(claim), { while: Task.isPostponed }), {
       concurrency: 4
     })
     const rows = yield* rowsOf(sql)

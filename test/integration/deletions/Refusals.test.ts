@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Record } from "effect"
 import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { claimedFor, postgres, runOne, suite } from "../../support/deletions/support.ts"
+import { claimedFor, postgres, runOne, suite } from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Runs SQL before an invoice is updated. */

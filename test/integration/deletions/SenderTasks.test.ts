@@ -10,7 +10,7 @@ import { type Criteria, type OwnedTask, SenderTasks } from "../../../src/deletio
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { addFacts, addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { compact } from "../../support/inProcess.ts"
-import { delay, onDatabase } from "../../support/deletions/support.ts"
+import { delay, onDatabase } from "../../support/deletions/tasks.ts"
 
 const at = (second: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 31, 9, 30, second))
 

@@ -6,39 +6,28 @@ import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
 import { fits, insertX, invoice, line, loaded, settled } from "./loaders.ts"
-import {
-  atLength,
-  claimAll,
-  delay,
-  deleted,
-  delivery,
-  isPostponed,
-  runOne,
-  scheduled,
-  postgres,
-  suite
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 import { addFacts } from "../../support/deletions/invoiceFixture.ts"
 
 /** Claims of tasks that delete an invoice each. */
 const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
-  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
-  yield* TestClock.adjust(delay)
-  return yield* claimAll()
+  for (const invoice_id of ids) yield* Task.scheduled(Task.delivery(invoice_id, { invoices: [{ invoice_id }] }))
+  yield* TestClock.adjust(Task.delay)
+  return yield* Task.claimAll()
 })
 
 const noOrder = "Citus has no order of changes"
 
-suite(
+Task.suite(
   "deletions beside each other:",
-  postgres,
+  Task.postgres,
   {
     "rows of a transaction that is older than all facts are marked once it ends": Effect.gen(function* () {
       yield* Loaders.begin({ invoices: "other" })
       const write = yield* Loaders.session
       yield* write("begin")
       yield* write("insert into invoices (organization_id, id) values ('org_a', 'first')")
-      yield* deleted("deletion", invoice)
+      yield* Task.deleted("deletion", invoice)
       const { step } = yield* settler
       yield* step
       yield* Effect.forEach(insertX, write)
@@ -50,8 +39,8 @@ suite(
       yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
       const loader = yield* elsewhere
       const held = yield* openTransaction(loader, loader`update invoice_lines set total = 1 where id = 'x1'`)
-      const outcomes = yield* Effect.forEach(yield* claimsOf("x", "y"), runOne)
-      assert.deepStrictEqual(outcomes.map(isPostponed), [true, false])
+      const outcomes = yield* Effect.forEach(yield* claimsOf("x", "y"), Task.runOne)
+      assert.deepStrictEqual(outcomes.map(Task.isPostponed), [true, false])
       const { steps } = yield* settler
       yield* steps(3)
       const rows = yield* Loaders.rows
@@ -68,13 +57,13 @@ suite(
       const sql = yield* Loaders.begin({ invoices: "x", invoice_lines: "x1" })
       const loader = yield* elsewhere
       const held = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
-      yield* scheduled(delivery("other", invoice))
+      yield* Task.scheduled(Task.delivery("other", invoice))
       const [one, other] = yield* claimsOf("x")
       if (one === undefined || other === undefined) return assert.fail("Two tasks are due")
-      assert.isTrue(isPostponed(yield* runOne(one)))
+      assert.isTrue(Task.isPostponed(yield* Task.runOne(one)))
       yield* held.commit
       yield* TestClock.adjust("1 second")
-      assert.isFalse(isPostponed(yield* runOne(other)))
+      assert.isFalse(Task.isPostponed(yield* Task.runOne(other)))
       const times = sql`select deleted_at from invoices where id = 'x' 
       union select deleted_at from invoice_lines where id = 'x1'`
       assert.deepStrictEqual(yield* times, [{ deleted_at: DateTime.toDate(yield* DateTime.now) }])
@@ -88,7 +77,7 @@ suite(
           loader,
           Effect.forEach(insertX, (statement) => loader.unsafe(statement))
         )
-        yield* deleted("deletion", invoice)
+        yield* Task.deleted("deletion", invoice)
         const { step, steps } = yield* settler
         yield* step
         yield* open.commit
@@ -109,7 +98,7 @@ suite(
         loader,
         Effect.forEach(insertX, (statement) => loader.unsafe(statement))
       )
-      yield* deleted("deletion", invoice)
+      yield* Task.deleted("deletion", invoice)
       const [first, next] = [yield* Sweep.make, yield* Sweep.make]
       yield* first.step
       yield* next.step
@@ -122,7 +111,7 @@ suite(
       function* () {
         for (const given of [invoice, fits]) {
           const sql = yield* Loaders.begin()
-          yield* deleted("deletion", given)
+          yield* Task.deleted("deletion", given)
           yield* settled
           yield* sql`alter table invoices disable trigger all`
           yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
@@ -141,7 +130,7 @@ suite(
     ),
     "are of the row as the triggers of others have made it": Effect.gen(function* () {
       const sql = yield* Loaders.begin()
-      yield* deleted("deletion", { ...invoice, ...line })
+      yield* Task.deleted("deletion", { ...invoice, ...line })
       yield* sql.unsafe(`create function mapped() returns trigger language plpgsql as $$ begin
       new.id := replace(new.id, 'raw ', ''); new.is_deleted := false; new.deleted_at := null; return new; end $$`)
       for (const table of ["invoices", "invoice_lines"]) {
@@ -161,13 +150,13 @@ suite(
     }),
     "noted in another cluster, before a restore, are applied": Effect.gen(function* () {
       const sql = yield* Loaders.begin()
-      yield* deleted("deletion", invoice)
+      yield* Task.deleted("deletion", invoice)
       yield* sql`update deletions_unsettled set written_by = '999999999999'`
       yield* settled
     }),
     "are not applied again where the triggers of another table were disabled": Effect.gen(function* () {
       const sql = yield* Loaders.begin()
-      yield* deleted("deletion", invoice)
+      yield* Task.deleted("deletion", invoice)
       yield* settled
       yield* sql`alter table pets disable trigger removed`
       yield* sql`select change_begin()`
@@ -185,7 +174,7 @@ suite(
         loader,
         loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
       )
-      const outcomes = yield* Effect.forEach(yield* claimsOf("x", "n"), runOne)
+      const outcomes = yield* Effect.forEach(yield* claimsOf("x", "n"), Task.runOne)
       assert.deepStrictEqual(
         outcomes.map((outcome) => outcome !== undefined && "failed" in outcome),
         [true, false]
@@ -210,7 +199,7 @@ suite(
   }
 )
 
-suite("facts", atLength, {
+Task.suite("facts", Task.atLength, {
   "of 6,000 tasks are applied after a load without triggers, at once beside an open dump": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
     yield* addFacts(6000, { verdict: "'deleted'", item: "1" })

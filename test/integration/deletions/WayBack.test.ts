@@ -15,23 +15,7 @@ import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { addFacts, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
-import {
-  claimAll,
-  claimed,
-  claimedFor,
-  claimOne,
-  completes,
-  delay,
-  deleted,
-  delivery,
-  isIdle,
-  isPostponed,
-  lease,
-  runOne,
-  scheduled,
-  postgres,
-  suite
-} from "../../support/deletions/support.ts"
+import * as Task from "../../support/deletions/tasks.ts"
 import { clientOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const organization = "org_a"
@@ -57,10 +41,10 @@ const holding = Effect.flatMap(elsewhere, (other) =>
 
 const isServed = Effect.map(deletedIds, (ids) => assert.deepStrictEqual(ids, []))
 
-suite("an undone deletion", postgres, {
+Task.suite("an undone deletion", Task.postgres, {
   "brings back an invoice with its lines, told as changes, once in the audit log": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    const task = yield* deleted("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
+    const task = yield* Task.deleted("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b", "loose"])
     const [before] = yield* sql`select max(change_position) as position, now() as time from invoices`
@@ -89,7 +73,7 @@ suite("an undone deletion", postgres, {
   "changes the time of its records, also where each session of the database keeps their times": Effect.gen(
     function* () {
       const sql = yield* seedInvoices
-      yield* undoTask(yield* deleted("1", invoice("i1")))
+      yield* undoTask(yield* Task.deleted("1", invoice("i1")))
       const { url } = yield* TestDatabase
       const keeping = yield* clientOf(url, { maxConnections: 3, settings: { "practice_data.keep_times": "on" } })
       const [before] = yield* sql`select now() as time`
@@ -103,8 +87,8 @@ suite("an undone deletion", postgres, {
     const sql = yield* seedInvoices
     // Without a time, which would tell its mark from that of a deletion.
     yield* sql`update invoice_lines set is_deleted = true where id = 'i1b'`
-    const first = yield* deleted("1", invoice("i1"))
-    const second = yield* deleted("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+    const first = yield* Task.deleted("1", invoice("i1"))
+    const second = yield* Task.deleted("2", { invoice_lines: [{ invoice_line_id: "i1a" }] })
     yield* undoTask(first)
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i1a", "i1b"])
@@ -112,8 +96,8 @@ suite("an undone deletion", postgres, {
     yield* undoTask(second)
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i1b"])
-    yield* deleted("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
-    yield* deleted("4", invoice("i1"))
+    yield* Task.deleted("3", { invoice_lines: [{ invoice_line_id: "i1a" }] })
+    yield* Task.deleted("4", invoice("i1"))
     assert.strictEqual(yield* undoLine("i1a"), 1)
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1a", "i1b"])
@@ -124,8 +108,8 @@ suite("an undone deletion", postgres, {
 
   "of an id is that of its organization, in all tasks, and no other id of theirs": Effect.gen(function* () {
     yield* seedInvoices
-    yield* deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
-    yield* deleted("2", invoice("i1"))
+    yield* Task.deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    yield* Task.deleted("2", invoice("i1"))
     assert.strictEqual(yield* undo({ organization: "org_b", kind: "invoice", id: "i1" }), 0)
     assert.strictEqual(yield* undoLine("i1"), 0)
     assert.strictEqual(yield* undoInvoice("i1"), 2)
@@ -136,7 +120,7 @@ suite("an undone deletion", postgres, {
   "takes back what loaders bring whose transactions were open, and what they held": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const other = yield* elsewhere
-    const task = yield* deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "late" }] })
+    const task = yield* Task.deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "late" }] })
     yield* settles
     const loader = yield* openTransaction(
       other,
@@ -160,8 +144,8 @@ suite("an undone deletion", postgres, {
   "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
     yield* seedInvoices
     yield* holding
-    const first = yield* claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
-    assert.isTrue(isPostponed(yield* runOne(first)))
+    const first = yield* Task.claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    assert.isTrue(Task.isPostponed(yield* Task.runOne(first)))
     const { steps } = yield* settler
     yield* steps(1)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b", "i2", "i2a"])
@@ -191,22 +175,22 @@ suite("an undone deletion", postgres, {
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
     yield* seedInvoices
     const held = yield* holding
-    const first = yield* claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
-    assert.isTrue(isPostponed(yield* runOne(first)))
+    const first = yield* Task.claimedFor({ invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
+    assert.isTrue(Task.isPostponed(yield* Task.runOne(first)))
     yield* held.rollback
     assert.strictEqual(yield* undoInvoice("i1"), 1)
-    yield* TestClock.adjust(lease)
-    const claim = yield* claimOne()
+    yield* TestClock.adjust(Task.lease)
+    const claim = yield* Task.claimOne()
     assert.strictEqual(claim.taskId, first.taskId)
     const outcome = Outcome.make({ invoices: { deleted: 1 }, invoice_lines: {}, lines_of_invoices: 1 })
-    assert.deepStrictEqual(yield* runOne(claim), outcome)
+    assert.deepStrictEqual(yield* Task.runOne(claim), outcome)
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
   }),
 
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
     const sql = yield* seedInvoices
-    yield* deleted("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
+    yield* Task.deleted("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
     assert.strictEqual(yield* undoInvoice("x"), 1)
     yield* sql`
       insert into invoices (organization_id, id, client_id) values (${organization}, 'x', 'c'), (${organization}, 'y', 'c')`
@@ -228,23 +212,23 @@ const isRefused = Effect.fnUntraced(function* (task: Tasks.Identity, state: Stat
   assert.deepStrictEqual<unknown>(yield* Effect.flip(Commands.cancelTask(task)), new Tasks.NotChanged({ state }))
 }, Effect.orDie)
 
-suite("a cancelled task", postgres, {
+Task.suite("a cancelled task", Task.postgres, {
   "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
     yield* seedInvoices
     const { postpone, schedule } = yield* Scheduler
-    const given = delivery("1", invoice("i1"))
-    const { taskId: id } = yield* scheduled(given)
-    yield* TestClock.adjust(delay)
-    const claim = yield* claimOne()
+    const given = Task.delivery("1", invoice("i1"))
+    const { taskId: id } = yield* Task.scheduled(given)
+    yield* TestClock.adjust(Task.delay)
+    const claim = yield* Task.claimOne()
     yield* postpone(claim, Duration.zero)
     const identity = { id, organization: undefined }
     assert.deepStrictEqual(yield* Effect.orDie(Commands.cancelTask(identity)), { organization, undone: 0 })
     yield* isRefused(identity, "cancelled")
-    assert.isUndefined(yield* runOne(claim))
+    assert.isUndefined(yield* Task.runOne(claim))
     assert.isEmpty(yield* Facts.ofTask(organization, id, 1).pipe(Effect.map(({ items }) => items)))
     yield* TestClock.adjust("1 hour")
-    assert.isEmpty(yield* claimAll())
-    yield* isIdle
+    assert.isEmpty(yield* Task.claimAll())
+    yield* Task.isIdle
     assert.strictEqual((yield* schedule(given)).status, "duplicate")
     const { sql } = yield* TestDatabase
     const log = yield* sql`select action, result from audit_log where target = ${id}`
@@ -256,12 +240,12 @@ suite("a cancelled task", postgres, {
   "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const held = yield* holding
-    const claim = yield* claimedFor(invoice("i1"))
+    const claim = yield* Task.claimedFor(invoice("i1"))
     const id = claim.taskId
     const { postpone } = yield* Scheduler
-    assert.isTrue(isPostponed(yield* runOne(claim)))
+    assert.isTrue(Task.isPostponed(yield* Task.runOne(claim)))
     yield* held.rollback
-    yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
+    yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(Task.lease), Task.claimAll()), maximumAttempts)
     assert.deepStrictEqual(yield* deletedIds, ["i1", "i1b"])
     const cancelled = yield* Effect.orDie(Commands.cancelTask({ id, organization }))
     assert.deepStrictEqual(cancelled, { organization, undone: 1 })
@@ -273,10 +257,10 @@ suite("a cancelled task", postgres, {
 
   "was neither running nor completed": Effect.gen(function* () {
     yield* seedInvoices
-    const { claim } = yield* claimed("1")
+    const { claim } = yield* Task.claimed("1")
     const task = { id: claim.taskId, organization }
     yield* isRefused(task, "running")
-    yield* completes(claim)
+    yield* Task.completes(claim)
     yield* isRefused(task, "completed")
     yield* isRefused({ ...task, organization: "org_b" }, undefined)
   })

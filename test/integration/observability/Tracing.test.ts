@@ -5,37 +5,24 @@ import { Effect } from "effect"
 import { key, send, type Sent } from "../../support/inProcess.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import {
-  client,
-  Collector,
-  consumer,
-  delivery,
-  failure,
-  newCaller,
-  round,
-  secrets,
-  type Span,
-  spansWith,
-  traced,
-  traceOf
-} from "./traced.ts"
+import * as Traced from "./traced.ts"
 
 const live = { excludeTestServices: true } as const
 
-const sendFrom = ({ headers }: ReturnType<typeof newCaller>, sent: Sent = {}) =>
+const sendFrom = ({ headers }: ReturnType<typeof Traced.newCaller>, sent: Sent = {}) =>
   send({ ...sent, headers: { ...sent.headers, ...headers } })
 
 const unknown = { headers: { authorization: "Bearer pda_live_0123456789abcdefghijklmnopqrstuv012345" } }
 
-const isRun = ({ name }: Span) => name === "process deletion_tasks"
+const isRun = ({ name }: Traced.Span) => name === "process deletion_tasks"
 
-layer(traced, live)("a trace", (it) => {
+layer(Traced.traced, live)("a trace", (it) => {
   it.effect("continues the caller's, down to each statement", () =>
     Effect.gen(function* () {
-      const caller = newCaller()
+      const caller = Traced.newCaller()
       const own = { "x-request-id": "request-1", "user-agent": "a client" }
       const { headers } = yield* sendFrom(caller, { json: { limit: 3 }, headers: own })
-      const { all, root, tree } = yield* traceOf(caller.traceId)
+      const { all, root, tree } = yield* Traced.traceOf(caller.traceId)
       const database = new URL((yield* TestDatabase).url).pathname.slice(1)
       assert.deepStrictEqual(tree, {
         "POST /api/v3/charges/search": [
@@ -58,7 +45,7 @@ layer(traced, live)("a trace", (it) => {
       })
       assert.isUndefined(headers["traceparent"])
       const statement = all.findLast(({ name }) => name === database)
-      assert.strictEqual(statement?.kind, client)
+      assert.strictEqual(statement?.kind, Traced.client)
       assert.deepInclude(statement?.attributes, { "db.system.name": "postgresql", "server.address": "127.0.0.1" })
       const text = String(statement?.attributes["db.query.text"])
       assert.match(text, /^select t\.record.* where t\.organization_id = \$1 .* limit 3$/)
@@ -67,16 +54,16 @@ layer(traced, live)("a trace", (it) => {
 
   it.effect("of a delivery does not contain the run of its task, which is a trace of its own", () =>
     Effect.gen(function* () {
-      const caller = newCaller()
-      const task = delivery("linked")
+      const caller = Traced.newCaller()
+      const task = Traced.delivery("linked")
       assert.strictEqual((yield* sendFrom(caller, task)).status, 202)
-      yield* round
-      const spans = yield* spansWith("the run", isRun)
+      yield* Traced.round
+      const spans = yield* Traced.spansWith("the run", isRun)
       const run = spans.find(isRun)
-      const { root } = yield* traceOf(caller.traceId)
+      const { root } = yield* Traced.traceOf(caller.traceId)
       assert.isDefined(run)
       assert.notStrictEqual(run.traceId, root.traceId)
-      assert.deepStrictEqual([run.parentSpanId, run.kind], [undefined, consumer])
+      assert.deepStrictEqual([run.parentSpanId, run.kind], [undefined, Traced.consumer])
       assert.strictEqual(run.attributes["practice_data.organization"], "org_oakridge")
       const running = spans.find(({ parentSpanId }) => parentSpanId === run.spanId)
       const statements = spans.filter(({ parentSpanId }) => parentSpanId === running?.spanId)
@@ -86,16 +73,16 @@ layer(traced, live)("a trace", (it) => {
 
   it.effect("is not made of a probe, and of an unknown path has no name of the caller's choice", () =>
     Effect.gen(function* () {
-      const probe = newCaller()
+      const probe = Traced.newCaller()
       yield* sendFrom(probe, { path: "/api/v1/health", method: "GET" })
-      const caller = newCaller()
+      const caller = Traced.newCaller()
       const headers = { "user-agent": "x".repeat(5000) }
-      yield* sendFrom(caller, { path: `/${"y".repeat(5000)}?token=${secrets.stripe}`, method: "PURGE", headers })
-      const { root, tree } = yield* traceOf(caller.traceId)
+      yield* sendFrom(caller, { path: `/${"y".repeat(5000)}?token=${Traced.secrets.stripe}`, method: "PURGE", headers })
+      const { root, tree } = yield* Traced.traceOf(caller.traceId)
       assert.deepStrictEqual(tree, { HTTP: [] })
       assert.deepInclude(root.attributes, { "http.request.method": "_OTHER", "http.response.status_code": 404 })
       for (const text of Object.values(root.attributes)) assert.isAtMost(String(text).length, 256)
-      assert.isFalse((yield* Collector.spans).some(({ traceId }) => traceId === probe.traceId))
+      assert.isFalse((yield* Traced.Collector.spans).some(({ traceId }) => traceId === probe.traceId))
     })
   )
 
@@ -103,28 +90,28 @@ layer(traced, live)("a trace", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`alter table products rename to hidden_products`
-      const caller = newCaller()
+      const caller = Traced.newCaller()
       const answer = yield* sendFrom(caller, { path: "/api/v3/products/search" })
       yield* sql`alter table hidden_products rename to products`
       assert.strictEqual(answer.status, 503)
-      const { all, root } = yield* traceOf(caller.traceId)
+      const { all, root } = yield* Traced.traceOf(caller.traceId)
       assert.deepInclude(root.attributes, { "http.response.status_code": 503, "error.type": "503" })
-      const failed = all.filter(({ status }) => status.code === failure)
+      const failed = all.filter(({ status }) => status.code === Traced.failure)
       assert.includeMembers(
         failed.map(({ name }) => name),
         ["POST /api/v3/products/search", "Records.search"]
       )
-      const statement = failed.find(({ kind }) => kind === client)
+      const statement = failed.find(({ kind }) => kind === Traced.client)
       assert.strictEqual(statement?.attributes["db.response.status_code"], "42P01")
-      for (const { text } of yield* Collector) assert.notInclude(text, "does not exist")
+      for (const { text } of yield* Traced.Collector) assert.notInclude(text, "does not exist")
     })
   )
 
   it.effect("has no secret, no value of a statement, no header and no query", () =>
     Effect.gen(function* () {
       const values = { filter: "a-value-of-a-filter", header: "a-value-of-a-header", query: "a-value-of-a-query" }
-      const caller = newCaller()
-      const task = delivery("secrets")
+      const caller = Traced.newCaller()
+      const task = Traced.delivery("secrets")
       const requests: ReadonlyArray<Sent> = [
         { json: { id: values.filter } },
         { path: "/api/v3/charges/get", json: { id: values.filter } },
@@ -134,31 +121,36 @@ layer(traced, live)("a trace", (it) => {
         { path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01", starting_after: values.filter } },
         { ...task, headers: { ...task.headers, "webhook-signature": `v1,${values.header}` } }
       ]
-      for (const request of requests) yield* sendFrom(newCaller(), request)
+      for (const request of requests) yield* sendFrom(Traced.newCaller(), request)
       yield* sendFrom(caller)
-      yield* traceOf(caller.traceId)
+      yield* Traced.traceOf(caller.traceId)
       const hash = createHash("sha256").update(key).digest()
-      const seen = yield* Collector
+      const seen = yield* Traced.Collector
       const all = seen.map(({ text }) => text).join()
       const hashes = [hash.toString("hex"), hash.toString("base64")]
-      const texts = ["ghijklmnopqrstuv", "invoice_oakridge_0001", ...Object.values(secrets), ...Object.values(values)]
+      const texts = [
+        "ghijklmnopqrstuv",
+        "invoice_oakridge_0001",
+        ...Object.values(Traced.secrets),
+        ...Object.values(values)
+      ]
       for (const secret of [key, ...hashes, ...texts]) assert.notInclude(all, secret)
-      assert.isTrue(seen.every(({ headers }) => headers["x-api-key"] === secrets.collector))
+      assert.isTrue(seen.every(({ headers }) => headers["x-api-key"] === Traced.secrets.collector))
     })
   )
 })
 
-layer(traced, live)("exports", (it) => {
+layer(Traced.traced, live)("exports", (it) => {
   it.effect("have log lines with their trace, and without secrets", () =>
     Effect.gen(function* () {
-      yield* send(delivery("logged"))
-      yield* round
-      yield* Effect.log(`authorization: Bearer ${secrets.collector}`)
-      const run = (yield* spansWith("the run", isRun)).find(isRun)
-      yield* eventually("the line without its secret", Collector.lines, (found) =>
+      yield* send(Traced.delivery("logged"))
+      yield* Traced.round
+      yield* Effect.log(`authorization: Bearer ${Traced.secrets.collector}`)
+      const run = (yield* Traced.spansWith("the run", isRun)).find(isRun)
+      yield* eventually("the line without its secret", Traced.Collector.lines, (found) =>
         found.some(({ body }) => body === "authorization: Bearer …")
       )
-      const line = (yield* Collector.lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
+      const line = (yield* Traced.Collector.lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
       assert.deepStrictEqual([line?.severityText, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
       assert.strictEqual(line?.resource["service.name"], "practice-data")
     })

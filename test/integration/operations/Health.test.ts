@@ -12,7 +12,7 @@ import { Sweep } from "../../../src/deletions/Sweep.ts"
 import { ChangeClock, type FeedState } from "../../../src/changes/ChangeClock.ts"
 import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
+import { inItsOwnTime, onDatabase } from "../../support/deletions/tasks.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { clientOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 

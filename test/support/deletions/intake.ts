@@ -6,7 +6,7 @@ import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { InProcess, send, type Sent } from "../inProcess.ts"
-import { delay } from "./support.ts"
+import { delay } from "./tasks.ts"
 
 /** In memory, without any signing secret. */
 export const layerMemory = Layer.mergeAll(

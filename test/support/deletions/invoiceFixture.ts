@@ -4,7 +4,7 @@ import { DateTime, Effect } from "effect"
 import type { Outcome } from "../../../src/api/DeletionTasks.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { start } from "./support.ts"
+import { start } from "./tasks.ts"
 
 const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
 

@@ -5,7 +5,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { claimAll, scheduled } from "./support.ts"
+import { claimAll, scheduled } from "./tasks.ts"
 
 export const reason = "The clinic's ledger is locked"
 

@@ -3,7 +3,7 @@ import { Clock, Effect, Layer } from "effect"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { type Claim, Scheduler, SchedulerUnavailable, type TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
+import { delay, delivery, inItsOwnTime, scheduled, start } from "./tasks.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
 
 export type Call = "due" | "start" | "run" | "fail" | "postpone"

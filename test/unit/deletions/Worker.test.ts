@@ -9,7 +9,7 @@ import { TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../../support/arbitraries.ts"
 import { keysOf, withRuns, scheduledAll, startWorker } from "../../support/deletions/workerFixture.ts"
-import { claimAll, delivery, isIdle, scheduled } from "../../support/deletions/support.ts"
+import { claimAll, delivery, isIdle, scheduled } from "../../support/deletions/tasks.ts"
 
 const takes = (time: Duration.Input) => () => Effect.sleep(time)
 

@@ -6,7 +6,7 @@ import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import { report, runMetrics } from "../../../src/deletions/Report.ts"
-import { delay, delivery, inItsOwnTime, isIdle, scheduled, takenOver } from "../../support/deletions/support.ts"
+import { delay, delivery, inItsOwnTime, isIdle, scheduled, takenOver } from "../../support/deletions/tasks.ts"
 import {
   type Call,
   type Faults,

@@ -3,21 +3,10 @@ import { gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import {
-  compact,
-  expectAnswer,
-  InProcess,
-  key,
-  layerDemoBut,
-  paths,
-  processorPaths,
-  send,
-  type Sent,
-  taskPaths
-} from "../../support/inProcess.ts"
+import * as Http from "../../support/inProcess.ts"
 
 const clinic = "clinic_oakridge_01"
-const endpoints = [...paths, ...taskPaths]
+const endpoints = [...Http.paths, ...Http.taskPaths]
 const documents = ["/api/v3/openapi.json", "/api/v3/docs", "/api/v3/docs?a=b"]
 const stranger = { authorization: undefined }
 
@@ -37,7 +26,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 
 const visible = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => i + 33))
 
-const answers: ReadonlyArray<readonly [status: number, sent: Sent, error?: string]> = [
+const answers: ReadonlyArray<readonly [status: number, sent: Http.Sent, error?: string]> = [
   [200, {}],
   [400, { json: { limit: 0 } }, "out_of_range"],
   [401, { headers: stranger }, "unauthorized"],
@@ -50,10 +39,10 @@ const answers: ReadonlyArray<readonly [status: number, sent: Sent, error?: strin
   [200, { path: "/api/v3/openapi.json", method: "GET" }]
 ]
 
-layer(InProcess.layer())("a request", (it) => {
+layer(Http.InProcess.layer())("a request", (it) => {
   it.effect.each(unknown)("to an unknown path is 404: %s", (path) =>
     Effect.forEach(["POST", "GET"], (method) =>
-      Effect.map(expectAnswer({ path, method, headers: stranger }, 404, { detail: "Not Found" }), ({ headers }) =>
+      Effect.map(Http.expectAnswer({ path, method, headers: stranger }, 404, { detail: "Not Found" }), ({ headers }) =>
         assert.isUndefined(headers["allow"])
       )
     )
@@ -62,7 +51,7 @@ layer(InProcess.layer())("a request", (it) => {
   it.effect.each(["GET", "OPTIONS"])("with the method %s is 405 with POST on each endpoint", (method) =>
     Effect.forEach([...endpoints, "/api/v3/charges/search?limit=1"], (path) =>
       Effect.map(
-        expectAnswer({ path, method, headers: stranger }, 405, { detail: "Method Not Allowed" }),
+        Http.expectAnswer({ path, method, headers: stranger }, 405, { detail: "Method Not Allowed" }),
         ({ headers }) => assert.strictEqual(headers["allow"], "POST")
       )
     )
@@ -70,13 +59,13 @@ layer(InProcess.layer())("a request", (it) => {
 
   it.effect("with the method HEAD has no body: 405 on an endpoint, and as GET for the documentation", () =>
     Effect.gen(function* () {
-      const head = yield* send({ method: "HEAD" })
+      const head = yield* Http.send({ method: "HEAD" })
       assert.deepStrictEqual([head.status, head.headers["allow"], head.text], [405, "POST", ""])
       for (const path of documents) {
-        const post = yield* send({ path })
+        const post = yield* Http.send({ path })
         assert.deepStrictEqual([post.status, post.headers["allow"]], [405, "GET, HEAD"])
-        const got = yield* send({ path, method: "GET" })
-        const { headers, status, text } = yield* send({ path, method: "HEAD" })
+        const got = yield* Http.send({ path, method: "GET" })
+        const { headers, status, text } = yield* Http.send({ path, method: "HEAD" })
         assert.deepStrictEqual([status, headers["content-type"], text], [200, got.headers["content-type"], ""])
       }
     })
@@ -84,7 +73,7 @@ layer(InProcess.layer())("a request", (it) => {
 
   it.effect.each(queries)("with a query string is 422 and its names, whatever its body: %s", ([query, names]) =>
     Effect.forEach(names.length === 1 ? endpoints : endpoints.slice(0, 1), (path) =>
-      expectAnswer({ path: `${path}${query}`, raw: "{" }, 422, {
+      Http.expectAnswer({ path: `${path}${query}`, raw: "{" }, 422, {
         detail: names.map((name) => ({ loc: ["query", name], ...faults.extra }))
       })
     )
@@ -93,9 +82,9 @@ layer(InProcess.layer())("a request", (it) => {
   it.effect("with another Content-Encoding is 415", () =>
     Effect.gen(function* () {
       const detail = "Content-Encoding should be identity"
-      assert.strictEqual((yield* send({ headers: { "content-encoding": "Identity" } })).status, 200)
+      assert.strictEqual((yield* Http.send({ headers: { "content-encoding": "Identity" } })).status, 200)
       for (const encoding of ["gzip", "gzip, identity"]) {
-        const { headers } = yield* expectAnswer({ headers: { "content-encoding": encoding } }, 415, { detail })
+        const { headers } = yield* Http.expectAnswer({ headers: { "content-encoding": encoding } }, 415, { detail })
         assert.strictEqual(headers["accept-encoding"], "identity")
       }
     })
@@ -103,8 +92,8 @@ layer(InProcess.layer())("a request", (it) => {
 
   it.effect("has a response of JSON with no-store and nosniff", () =>
     Effect.gen(function* () {
-      for (const path of [...endpoints, ...processorPaths]) {
-        const { headers, text } = yield* send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })
+      for (const path of [...endpoints, ...Http.processorPaths]) {
+        const { headers, text } = yield* Http.send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })
         assert.strictEqual(headers["cache-control"], "no-store")
         assert.strictEqual(headers["x-content-type-options"], "nosniff")
         assert.match(headers["content-type"] ?? "", /^application\/json\b/)
@@ -114,11 +103,11 @@ layer(InProcess.layer())("a request", (it) => {
   )
 })
 
-layer(InProcess.layer())("x-request-id", (it) => {
+layer(Http.InProcess.layer())("x-request-id", (it) => {
   it.effect("is echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
     Effect.gen(function* () {
       for (const id of [visible, "~".repeat(128), "~".repeat(129), "", undefined, "a b", "\u00e9", "a\u007f"]) {
-        const given = (yield* send({ headers: { "x-request-id": id } })).headers["x-request-id"]
+        const given = (yield* Http.send({ headers: { "x-request-id": id } })).headers["x-request-id"]
         assert.isTrue([visible, "~".repeat(128)].includes(id ?? "") ? given === id : uuid.test(given ?? ""), id)
       }
     })
@@ -126,7 +115,7 @@ layer(InProcess.layer())("x-request-id", (it) => {
 
   it.effect.each(answers)("is on a %d, beside the name of the error", ([status, sent, error]) =>
     Effect.gen(function* () {
-      const answer = yield* send({ ...sent, headers: { "x-request-id": "mine", ...sent.headers } })
+      const answer = yield* Http.send({ ...sent, headers: { "x-request-id": "mine", ...sent.headers } })
       const headers = ["x-request-id", "x-error"].map((name) => answer.headers[name])
       assert.deepStrictEqual([answer.status, ...headers], [status, "mine", error])
     })
@@ -136,15 +125,15 @@ layer(InProcess.layer())("x-request-id", (it) => {
 const lines: Array<string> = []
 const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])
 const bug = Effect.die(new Error("password=hunter2 at /srv/secret.ts"))
-const broken = layerDemoBut(["charges"], { search: () => bug, get: () => bug })
+const broken = Http.layerDemoBut(["charges"], { search: () => bug, get: () => bug })
 
-layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) => {
+layer(Http.InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) => {
   it.effect("that dies is a 500 without the cause, which is logged with the request's id", () =>
     Effect.gen(function* () {
-      const answer = yield* send({ headers: { "x-request-id": "mine" } })
+      const answer = yield* Http.send({ headers: { "x-request-id": "mine" } })
       assert.deepStrictEqual([answer.status, answer.text], [500, `{"detail":"Internal Server Error"}`])
       assert.include(answer.headers, { "x-request-id": "mine", "x-error": "internal_server_error" })
-      assert.notInclude(yield* compact(answer), "hunter2")
+      assert.notInclude(yield* Http.compact(answer), "hunter2")
       const logged = lines.filter((line) => line.includes("hunter2"))
       assert.strictEqual(logged.length, 1)
       assert.match(logged.join(), /"level":"ERROR".*"request_id":"mine"|"request_id":"mine".*"level":"ERROR"/)
@@ -158,8 +147,8 @@ const isEncoding = Schema.is(Schema.Literals(["zstd", "gzip"]))
 
 /** Requests a page: how it was encoded, and its text, decoded. */
 const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, limit = 100) {
-  const handle = yield* InProcess
-  const headers = new Headers({ authorization: `Bearer ${key}`, "content-type": "application/json" })
+  const handle = yield* Http.InProcess
+  const headers = new Headers({ authorization: `Bearer ${Http.key}`, "content-type": "application/json" })
   if (acceptEncoding !== undefined) headers.set("accept-encoding", acceptEncoding)
   const init = { method: "POST", headers, body: `{"limit":${limit}}` }
   const response = yield* Effect.promise(() => handle(new Request("http://localhost/api/v3/charges/search", init)))
@@ -179,7 +168,7 @@ const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | 
   ["deflate, br, *", null]
 ]
 
-layer(InProcess.layer())("an answer", (it) => {
+layer(Http.InProcess.layer())("an answer", (it) => {
   it.effect.each(asked)("to Accept-Encoding '%s' is encoded as %s, and says the same", ([acceptEncoding, encoding]) =>
     Effect.gen(function* () {
       const plain = yield* ask(undefined)

@@ -6,7 +6,7 @@ import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { deletions, deliver, layerIntake, layerMemory, newKey, path } from "../../support/deletions/intake.ts"
-import { start } from "../../support/deletions/support.ts"
+import { start } from "../../support/deletions/tasks.ts"
 import type { Sent } from "../../support/inProcess.ts"
 
 /** The receipt of a delivery of an invoice at the start, its fields in the contract's order. */

@@ -7,7 +7,7 @@ import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import { SignaturesRequired } from "../../../src/intake/Signatures.ts"
 import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
-import { start } from "../../support/deletions/support.ts"
+import { start } from "../../support/deletions/tasks.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey } from "../../support/deletions/intake.ts"
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`

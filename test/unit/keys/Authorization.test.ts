@@ -6,66 +6,61 @@ import { CredentialStoreDown, TooManyRequests, Unauthorized } from "../../../src
 import * as Server from "../../../src/app/Server.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
-import {
-  expectAnswer,
-  InProcess,
-  key,
-  layerDemo,
-  organization,
-  other,
-  paths,
-  send,
-  type Sent,
-  taskPaths
-} from "../../support/inProcess.ts"
+import * as Http from "../../support/inProcess.ts"
 
-const hasStatus = (expected: number, sent: Sent = {}) =>
-  Effect.map(send(sent), ({ status }) => assert.strictEqual(status, expected))
+const hasStatus = (expected: number, sent: Http.Sent = {}) =>
+  Effect.map(Http.send(sent), ({ status }) => assert.strictEqual(status, expected))
 
-layer(InProcess.layer())("the API key of a request", (it) => {
+layer(Http.InProcess.layer())("the API key of a request", (it) => {
   it.effect.each<readonly [name: string, authorization: string | undefined]>([
     ["no Authorization header", undefined],
     ["a scheme without a key", "Bearer"],
-    ["a key without a scheme", key],
-    ["a scheme that runs into the key", `Bearer${key}`],
-    ["another scheme with a valid key", `Basic ${key}`],
+    ["a key without a scheme", Http.key],
+    ["a scheme that runs into the key", `Bearer${Http.key}`],
+    ["another scheme with a valid key", `Basic ${Http.key}`],
     ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"]
   ])("is refused with 401 and always the same body: %s", ([, authorization]) =>
     Effect.gen(function* () {
-      const answer = yield* expectAnswer({ headers: { authorization } }, 401, { detail: new Unauthorized().detail })
+      const answer = yield* Http.expectAnswer({ headers: { authorization } }, 401, {
+        detail: new Unauthorized().detail
+      })
       assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
       assert.isUndefined(answer.headers["retry-after"])
     })
   )
 
-  it.effect.each([...paths, ...taskPaths])("is required by %s", (path) =>
+  it.effect.each([...Http.paths, ...Http.taskPaths])("is required by %s", (path) =>
     hasStatus(401, { path, headers: { authorization: undefined } })
   )
 
   it.effect.each(["bearer", "BEARER", "Bearer  "])("follows a scheme whose case does not matter: '%s'", (scheme) =>
-    hasStatus(200, { headers: { authorization: `${scheme} ${key}` } })
+    hasStatus(200, { headers: { authorization: `${scheme} ${Http.key}` } })
   )
 
   it.effect.each([
-    [key, organization],
-    [other.key, other.organization]
+    [Http.key, Http.organization],
+    [Http.other.key, Http.other.organization]
   ] as const)("decides the organization, and sees no other's rows: %s reads %s", ([mine, mineIs]) =>
-    Effect.map(send({ path: "/api/v3/organization/get", headers: { authorization: `Bearer ${mine}` } }), ({ json }) =>
-      assert.deepInclude(json, { id: mineIs })
+    Effect.map(
+      Http.send({ path: "/api/v3/organization/get", headers: { authorization: `Bearer ${mine}` } }),
+      ({ json }) => assert.deepInclude(json, { id: mineIs })
     )
   )
 })
 
-layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
-  it.effect.each([key, "pda_live_unknown", "\u00e9"])("is 503, never 401, for the key %s", (given) =>
-    Effect.gen(function* () {
-      const headers = { authorization: `Bearer ${given}` }
-      const answer = yield* expectAnswer({ headers }, 503, { detail: new CredentialStoreDown().detail })
-      assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
-      assert.isUndefined(answer.headers["www-authenticate"])
-    })
-  )
-})
+layer(Http.InProcess.layer(Layer.merge(Http.layerDemo, OrgResolver.layerDown)))(
+  "a credential store that is down",
+  (it) => {
+    it.effect.each([Http.key, "pda_live_unknown", "\u00e9"])("is 503, never 401, for the key %s", (given) =>
+      Effect.gen(function* () {
+        const headers = { authorization: `Bearer ${given}` }
+        const answer = yield* Http.expectAnswer({ headers }, 503, { detail: new CredentialStoreDown().detail })
+        assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
+        assert.isUndefined(answer.headers["www-authenticate"])
+      })
+    )
+  }
+)
 
 let lookUps = 0
 const counted = Layer.succeed(
@@ -79,7 +74,7 @@ const counted = Layer.succeed(
   })
 )
 
-layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it) => {
+layer(Http.InProcess.layer(Layer.merge(Http.layerDemo, counted)))("the store of keys", (it) => {
   it.effect("looks up no key for a request to no endpoint", () =>
     Effect.gen(function* () {
       lookUps = 0
@@ -94,25 +89,25 @@ layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it
 
 const noKeys = OrgResolver.layerMemory({})
 
-test.effect.each<readonly [string, Layer.Layer<OrgResolver>, Sent]>([
+test.effect.each<readonly [string, Layer.Layer<OrgResolver>, Http.Sent]>([
   ["without a key, while the store is down", OrgResolver.layerDown, { headers: { authorization: undefined } }],
   ["to an endpoint that looks the key up first", noKeys, { path: "/api/v3/organization/get" }],
   ["to an endpoint that fails before it reads", noKeys, { json: { limit: 0 } }]
 ])("a request is refused by a server without our middleware too: %s", ([, resolver, sent]) =>
   Effect.provide(
     hasStatus(401, sent),
-    InProcess.layerOf(Layer.provide(Server.dataApiRoutes, Layer.merge(layerDemo, resolver)))
+    Http.InProcess.layerOf(Layer.provide(Server.dataApiRoutes, Layer.merge(Http.layerDemo, resolver)))
   )
 )
 
-const theOther = { headers: { authorization: `Bearer ${other.key}` } }
+const theOther = { headers: { authorization: `Bearer ${Http.other.key}` } }
 const unknownKey = { headers: { authorization: "Bearer pda_live_unknown" } }
 
 test.effect("more requests than an organization may send are 429, but 401 with an unknown key", () =>
   Effect.gen(function* () {
     for (let request = 0; request < 4; request++) yield* hasStatus(401, unknownKey)
     for (let request = 0; request < 3; request++) yield* hasStatus(200)
-    const last = yield* expectAnswer({}, 429, { detail: new TooManyRequests().detail })
+    const last = yield* Http.expectAnswer({}, 429, { detail: new TooManyRequests().detail })
     assert.strictEqual(last.headers["retry-after"], "1")
     yield* hasStatus(429, { raw: "{" })
     yield* hasStatus(401, unknownKey)
@@ -121,5 +116,5 @@ test.effect("more requests than an organization may send are 429, but 401 with a
     yield* TestClock.setTime(-600_000)
     yield* TestClock.adjust("1 second")
     for (let request = 0; request < 3; request++) yield* hasStatus(200)
-  }).pipe(Effect.provide(Layer.provide(InProcess.layer(layerDemo), AuthorizationServer.layerLimit(3))))
+  }).pipe(Effect.provide(Layer.provide(Http.InProcess.layer(Http.layerDemo), AuthorizationServer.layerLimit(3))))
 )
