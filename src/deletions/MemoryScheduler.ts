@@ -67,7 +67,7 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
           Array.sort(known.values(), byDue)
             .filter(({ dueAt }) => dueAt <= now)
             .slice(0, limit)
-            .map(({ attempts, delivery }) => ({ ...Struct.pick(delivery, ["organization", "taskId"]), attempts }))
+            .map(({ delivery }) => Struct.pick(delivery, ["organization", "taskId"]))
         ),
       start: ({ taskId }) =>
         Effect.map(Time.wall, (now) => {

@@ -4,7 +4,7 @@
  * | an attempt ends                                      | it counts | the task runs again                                  |
  * | ---------------------------------------------------- | --------- | ---------------------------------------------------- |
  * | with an error of its own, a bug, or after a minute   | yes       | after `backoff`; after the last attempt it is dead   |
- * | with its worker                                      | yes       | at once: alone after 4 attempts, dead after the last |
+ * | with its worker                                      | yes       | at once; after the last attempt it is dead           |
  * | with an outage that it met, or rows that others hold | no        | after `pause`                                        |
  */
 import { DateTime, Duration, Effect, Random } from "effect"
@@ -13,9 +13,6 @@ import { errorCode, isContended, isLost } from "../database/SqlFailure.ts"
 
 /** The attempts of a task, after which it is dead. */
 export const maximumAttempts = 8
-
-/** The attempts that a task may have beside others of its worker. After that it may be what ends its workers. */
-export const sharedAttempts = 4
 
 /**
  * True of a failure that passes by itself: others hold what the task needs, the connection is lost, or the database is short

@@ -37,11 +37,6 @@ export type ScheduleOutcome =
   | { readonly status: "key_reused" }
   | { readonly status: "full" }
 
-const DueTask = Schema.Struct({ ...TaskId.fields, attempts: Schema.Int, earliest: Schema.DateTimeUtcFromDate })
-
-/** A task that is due, with the number of its attempts. */
-export type Due = Omit<typeof DueTask.Type, "earliest">
-
 /** An attempt at a task that was started, or that is dead because its workers stopped during its last attempts. */
 const Claim = Schema.Struct({
   ...TaskId.fields,
@@ -77,8 +72,8 @@ export class Scheduler extends Context.Service<
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
     readonly schedule: (delivery: Delivery) => Answer<ScheduleOutcome>
-    /** Due tasks, in turns of their organizations, with their attempts so far. */
-    readonly due: (limit: number) => Answer<ReadonlyArray<Due>>
+    /** Due tasks, in turns of their organizations. */
+    readonly due: (limit: number) => Answer<ReadonlyArray<TaskId>>
     /** Starts an attempt, and counts it. Undefined if another worker has the task. */
     readonly start: (task: TaskId) => Answer<Claim | undefined>
     /** Runs the task of an attempt. Fails with `TaskFailed` if nothing could be done, and the attempt counts. */
@@ -106,7 +101,7 @@ const longest = { marking: Duration.seconds(30), run: Duration.minutes(1) }
 const mostRemembered = 100_000
 
 const receipts = decodeRows(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
-const dues = decodeRows(DueTask)
+const dues = decodeRows(Schema.Struct({ ...TaskId.fields, earliest: Schema.DateTimeUtcFromDate }))
 const starts = decodeRows(Claim)
 const results = decodeRows(Schema.Struct({ result: Schema.NullOr(Result) }))
 
@@ -211,8 +206,8 @@ export const makeScheduler = Effect.fnUntraced(function* (
     due: Effect.fnUntraced(function* (limit) {
       const now = yield* DateTime.now
       const found = yield* dues(sql`
-        select organization_id as organization, id as "taskId", attempts, earliest from (
-          select organization_id, id, attempts, due_at, state, min(due_at) over () as earliest,
+        select organization_id as organization, id as "taskId", earliest from (
+          select organization_id, id, due_at, state, min(due_at) over () as earliest,
             row_number() over (partition by organization_id order by state = 'running' desc, due_at) as turn
           from deletion_tasks
           where state in ('scheduled', 'running') and due_at between ${at(yield* floor.since)} and ${at(now)}

@@ -4,7 +4,8 @@ import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
-import { type Claim, type Due, Scheduler, TaskFailed } from "./Scheduler.ts"
+import type { TaskId } from "./Marks.ts"
+import { type Claim, Scheduler, TaskFailed } from "./Scheduler.ts"
 
 /** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
 const look = { tasks: 256, lasts: 500_000_000n }
@@ -22,13 +23,13 @@ export const slotsFor = (poolSize: number) => Math.max(1, poolSize - 2)
 const makeQueue = Effect.fnUntraced(function* (slots: number) {
   const { due } = yield* Scheduler
   const mutex = yield* Semaphore.make(1)
-  const running = new Set<Due>()
-  let waiting: Array<Due> = []
+  const running = new Set<TaskId>()
+  let waiting: Array<TaskId> = []
   let lookAt = 0n
 
-  const isRunning = (task: Due) =>
+  const isRunning = (task: TaskId) =>
     [...running].some(({ organization, taskId }) => taskId === task.taskId && organization === task.organization)
-  const mayRun = (task: Due) =>
+  const mayRun = (task: TaskId) =>
     [...running].filter(({ organization }) => organization === task.organization).length < slots - running.size
 
   const next = Effect.gen(function* () {
@@ -44,7 +45,7 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
   })
 
   /** Takes a task and runs it. False if there is none. `run` says whether it was this worker that ran it. */
-  return Effect.fnUntraced(function* <E>(run: (task: Due) => Effect.Effect<boolean, E>) {
+  return Effect.fnUntraced(function* <E>(run: (task: TaskId) => Effect.Effect<boolean, E>) {
     const task = yield* mutex.withPermit(next)
     if (task === undefined) return false
     const hasRun = yield* Effect.ensuring(
@@ -61,7 +62,6 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
 export const run = Effect.fnUntraced(function* (slots: number) {
   const scheduler = yield* Scheduler
   const takeNext = yield* makeQueue(slots)
-  const permits = yield* Semaphore.make(slots)
 
   /** Ends an attempt without an outcome. */
   const retry = Effect.fnUntraced(function* (
@@ -104,17 +104,14 @@ export const run = Effect.fnUntraced(function* (slots: number) {
     (running, claim) => Report.traceRun(claim)(running)
   )
 
-  const attempt = Effect.fnUntraced(function* (task: Due) {
+  const attempt = Effect.fnUntraced(function* (task: TaskId) {
     const started = yield* scheduler.start(task)
     if (started === undefined) return false
     yield* started.isDead ? Report.report(started, "dead", { reason: started.lastError }) : runClaim(started)
     return true
   })
 
-  // A task that may be what ends its workers is run alone.
-  const alone = (task: Due) => permits.withPermits(task.attempts >= Retries.sharedAttempts ? slots : 1)(attempt(task))
-
-  const slot = Effect.uninterruptible(takeNext(alone)).pipe(
+  const slot = Effect.uninterruptible(takeNext(attempt)).pipe(
     Effect.repeat({ while: (hasTaken) => hasTaken }),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.repeat(Schedule.spaced(idle))
