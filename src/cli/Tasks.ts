@@ -126,24 +126,16 @@ export const tasks = Command.make("tasks").pipe(
 const itemFields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
 
 const listItems = command("deletions list", Operators.tasks, {
-  description: "List the items of deliveries, with their verdict, newest first",
-  examples: [
-    ["practice-data deletions list --organization org_1 --id invoice_1", "Look up an invoice or line"],
-    ["practice-data deletions list --verdict not_found", "List items that are deleted on arrival"]
-  ],
+  description: "List the items of deliveries that name an invoice or a line, with their verdict, newest first",
+  examples: [["practice-data deletions list --organization org_1 --id invoice_1"]],
   flags: {
-    organization,
-    verdict: Output.optional(
-      Flag.Literals("verdict", Facts.verdicts).pipe(Flag.withDescription("Only items with this verdict"))
-    ),
-    id: Output.text("id", "Only the invoice or line with this id; with --organization"),
+    organization: Operators.organization,
+    id: Flag.String("id").pipe(Flag.withDescription("Id of the invoice or the line (required)")),
     limit: Output.limit("items"),
     json: Output.json
   }
-})(function* ({ json, limit, ...filter }) {
-  if (filter.id !== undefined && filter.organization === undefined)
-    return yield* misused("Use --id with --organization.")
-  yield* Output.rows(json, yield* Facts.list(filter, limit), [...itemFields, "organization_id", "task_id"])
+})(function* ({ id, json, limit, organization: owner }) {
+  yield* Output.rows(json, yield* Facts.list(owner, id, limit), [...itemFields, "task_id"])
 })
 
 const showItems = command("deletions show", Operators.tasks, {

@@ -1,7 +1,7 @@
 /**
- * The facts of deletions as operators see them: by id, by task, and undone. A fact that is undone deletes no row from then
+ * The facts of deletions as operators see them: of an id, of a task, and undone. A fact that is undone deletes no row from then
  * on. The worker takes the marks of its rows back as it sets them: at once, and again as the transactions that were open at
- * the undoing end (see Sweep.ts). The command line and the operators' pages call this.
+ * the undoing end (see Sweep.ts). The command line calls this.
  */
 import { DateTime, Effect, Schema } from "effect"
 import { isoTime, decodeRows, decodeTexts } from "../database/Columns.ts"
@@ -11,24 +11,13 @@ import * as Tasks from "./OperatorTasks.ts"
 
 const Kind = Schema.Literals(["invoice", "line"])
 
-export const verdicts = [
-  "deleted",
-  "failed",
-  "not_found",
-  "forgotten",
-  "clinic_mismatch",
-  "client_mismatch",
-  "invoice_mismatch"
-] as const
-export type Verdict = (typeof verdicts)[number]
-
 /** A fact: an item of a task, and what became of it. Times are ISO 8601 in UTC. */
 export const Fact = Schema.Struct({
   organization_id: Schema.String,
   task_id: Schema.String,
   kind: Kind,
   id: Schema.String,
-  verdict: Schema.Literals(verdicts),
+  verdict: Schema.String,
   deleted_at: Schema.String,
   undone_at: Schema.NullOr(Schema.String),
   // What the item says of its row.
@@ -46,24 +35,13 @@ const hasId = (sql: Database, organization: string, id: string) =>
   sql`d.organization_id = ${organization} and d.id = ${id}
     and deletion_key(d.organization_id, d.id) = deletion_key(${organization}, ${id})`
 
-export interface FactFilter {
-  readonly organization: string | undefined
-  /** The id of an invoice or a line; only with an organization. */
-  readonly id: string | undefined
-  readonly verdict: Verdict | undefined
-}
-
-/** The newest facts of a filter. */
-export const list = Effect.fnUntraced(function* ({ id, organization, verdict }: FactFilter, limit: number) {
+/** The newest facts of an id: of an invoice, or of a line. */
+export const list = Effect.fnUntraced(function* (organization: string, id: string, limit: number) {
   const sql = yield* TaskDatabase
-  const isOwned = organization === undefined ? sql`true` : sql`d.organization_id = ${organization}`
   return yield* decodeRows(Fact)(
     sql`
-    select ${sql.literal(columns)} from deletions d
-    where ${id === undefined ? isOwned : hasId(sql, organization ?? "", id)}
-      and ${verdict === undefined ? sql`true` : sql`d.verdict = ${verdict}`}
-    order by d.deleted_at desc, d.organization_id, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`
-      .unprepared
+    select ${sql.literal(columns)} from deletions d where ${hasId(sql, organization, id)}
+    order by d.deleted_at desc, d.task_id, d.kind, d.item ${sql.literal(`limit ${limit}`)}`.unprepared
   )
 })
 

@@ -67,7 +67,6 @@ create table deletions (
   primary key (organization_id, task_id, kind, item)
 );
 create index deletions_key        on deletions (deletion_key(organization_id, id));
-create index deletions_newest     on deletions (deleted_at);
 create index deletions_remembered on deletions (organization_id) where verdict = 'not_found';
 create index deletions_forgotten  on deletions (organization_id, task_id) where verdict = 'forgotten';
 
