@@ -24,10 +24,6 @@ create function change_horizon() returns bigint language sql stable parallel res
 create function change_ceiling() returns bigint language sql stable parallel restricted
   return change_base() + pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 
--- The number of transactions with an id at or above it.
-create function change_in_flight() returns integer language sql stable
-  return age(pg_snapshot_xmax(pg_current_snapshot())::xid);
-
 -- The timeline that the server writes; null on a standby, which does not know.
 create function change_timeline() returns integer language sql stable
   return case when not pg_is_in_recovery()
@@ -58,8 +54,6 @@ create table change_feeds (
 comment on table change_feeds is 'The tables of records. Written by publish';
 comment on column change_feeds.token is 'Identifies this order of changes: cursors of another one have expired';
 comment on column change_feeds.place is 'The cluster, database and table of the transaction ids. Empty if the feed is not whole';
-comment on column change_feeds.changed_at is 'The column with the time of the last change, if there is one';
-comment on column change_feeds.fields is 'The fields of the JSON, in their order';
 comment on column change_feeds.triggers is 'The triggers at the start of the order';
 
 create table change_marks (
@@ -84,7 +78,6 @@ create table change_times (
   at       timestamptz not null
 );
 comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
-comment on column change_times.at is 'Time at which the position was the next one';
 
 create table removals (
   organization_id text collate "C" not null,
@@ -96,7 +89,6 @@ create table removals (
 -- The only index by position: with another, a plan may read all removals to find those of a table.
 create index removals_changes on removals (organization_id, table_name, change_position, id);
 comment on table removals is 'The records that were deleted from their tables';
-comment on column removals.change_position is 'The place of the deletion in the order of changes';
 
 -- Each database keeps its own order: a publication of all tables would overwrite it. Writes by the triggers of a replicated
 -- row pass, and all others, even where the triggers fire for these too: a restore with --disable-triggers leaves them so.
@@ -566,7 +558,8 @@ begin
     return;
   end if;
   if highest >= home.change_horizon() then
-    highest := greatest(highest, home.change_ceiling() + home.change_in_flight());
+    -- Ids that were given meanwhile are below it.
+    highest := greatest(highest, home.change_ceiling() + age(pg_snapshot_xmax(pg_current_snapshot())::xid));
     execute format(
       'create or replace function home.change_base() returns bigint language sql stable parallel safe return %s',
       highest + 1

@@ -12,7 +12,6 @@ create table api_keys (
   primary key (organization_id, id)
 );
 comment on table api_keys is 'The API keys. Of a key, only its SHA-256 is stored';
-comment on column api_keys.last_used_on is 'Last day of use, in UTC';
 comment on column api_keys.prefix is 'First characters of the key, to recognize it';
 
 create table intake_secrets (
@@ -40,8 +39,6 @@ create table audit_log (
 create index audit_log_at     on audit_log (at desc);
 create index audit_log_target on audit_log (organization_id, target, at desc);
 comment on table audit_log is 'The changes that operators made. The service can only add to it';
-comment on column audit_log.actor is 'Name that the operator gave';
-comment on column audit_log.source is 'The command, page or program that was used';
 comment on column audit_log.target is 'The task, key or secret that was changed';
 
 -- The data API can only select; this is the one trace that it leaves.
