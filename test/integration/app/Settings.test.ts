@@ -4,10 +4,13 @@ import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { Health } from "../../../src/api/HealthApi.ts"
 import * as App from "../../../src/app/App.ts"
+import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { PspClient } from "../../../src/psp/PspClient.ts"
 import { decodeTexts } from "../../../src/database/Columns.ts"
 import { path as intake } from "../../support/deletions/intake.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
+import { InProcess, send } from "../../support/inProcess.ts"
 import * as Listening from "../../support/Listening.ts"
 import { live } from "../../support/tries.ts"
 import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
@@ -111,6 +114,26 @@ layer(TestDatabase.layerDemo, live)("A start", (it) => {
       assert.lengthOf(yield* tables, 0)
       yield* started({ DATABASE_URL: url, MIGRATE: "true" })
       assert.lengthOf(yield* tables, 1)
+    })
+  )
+})
+
+const dataApi = App.dataApi.pipe(
+  Layer.provide(OrgResolver.layerMemory({ my_key: "org_oakridge" })),
+  Layer.provide(App.services),
+  Layer.provide([TestDatabase.shared, PspClient.layerNotConfigured])
+)
+
+layer(InProcess.layerOf(Layer.provide(dataApi, TestDatabase.layerDemo)), live)("the data API", (it) => {
+  it.effect("of a server of others looks keys up with the OrgResolver that it is given", () =>
+    Effect.gen(function* () {
+      for (const [key, expected] of [
+        ["my_key", 200],
+        ["pda_demo_oakridge", 401]
+      ] as const) {
+        const { status } = yield* send({ headers: { authorization: `Bearer ${key}` } })
+        assert.strictEqual(status, expected, key)
+      }
     })
   )
 })

@@ -3,10 +3,9 @@ import { assert } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
-import * as Facts from "../../../src/deletions/Facts.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { atLength, claimedFor, delay, deleted, postgres, runOne, suite } from "../../support/deletions/tasks.ts"
+import { claimedFor, delay, deleted, postgres, runOne, suite } from "../../support/deletions/tasks.ts"
 import { settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -129,31 +128,3 @@ suite(
       "Citus counts reads on other servers"
   }
 )
-
-suite("a deletion", atLength, {
-  "looks facts up by their keys, also by statistics of a time when tasks had one": Effect.gen(function* () {
-    for (const owner of ["'org_a'", "'org' || n"]) {
-      const sql = yield* seedInvoices
-      yield* sql`
-          insert into deletions (organization_id, task_id, kind, item, id, deleted_at, verdict)
-          select ${sql.literal(owner)}, gen_random_uuid(), 'invoice', 1, 'old' || n, now(), 'not_found'
-          from generate_series(1, 3000) n`
-      yield* sql`analyze invoices, invoice_lines, deletions`
-      const session = yield* clientOf((yield* TestDatabase).url)
-      const named = Array.makeBy(500, (n) => ({ invoice_id: `new${n}`, client_id: "client" }))
-      const task = yield* deletedIn(session, { invoices: named })
-      const readBy = readsOf(session, "relname = 'deletions'")
-      const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
-      yield* steps(3)
-      const insert = session`
-          insert into invoices (organization_id, id, client_id)
-          select 'org_a', 'new' || n, 'client' from generate_series(0, 499) n`
-      assert.isBelow(yield* readBy(insert), 50_000)
-      assert.isBelow(yield* readBy(steps(3)), 50_000)
-      yield* Effect.provideService(Facts.undo({ organization: "org_a", task }), TaskDatabase, session)
-      assert.isBelow(yield* readBy(steps(3)), 50_000)
-      assert.deepStrictEqual(yield* sql`select id from invoices where is_deleted`, [])
-      assert.strictEqual(yield* unsettled, 0)
-    }
-  })
-})

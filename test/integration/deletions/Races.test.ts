@@ -1,12 +1,12 @@
-/** Deliveries, claims, renewals, runs and deletions of the same rows that meet in the database. */
+/** Deliveries, and claims that meet in the database. */
 import { assert } from "@effect/vitest"
-import { Array, Effect, Fiber, Random } from "effect"
+import { Array, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import * as Task from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { addTasks, rowsOf } from "../../support/deletions/invoiceFixture.ts"
+import { addTasks } from "../../support/deletions/invoiceFixture.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
@@ -123,46 +123,5 @@ Task.suite("beside", Task.postgres, {
     yield* TestClock.adjust("1 minute")
     assert.lengthOf(yield* due(64), 1)
     yield* open.rollback
-  })
-})
-
-const invoices = Array.range(1, 12)
-
-/** Invoices with three lines each, in an order of their own on the disk. */
-const makeInvoices = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  yield* sql`truncate invoices, invoice_lines`
-  yield* sql`
-    insert into invoices (organization_id, id, created_at, updated_at)
-    select 'org_a', 'invoice_' || n, '2026-01-01', '2026-01-01' from generate_series(1, 12) n order by md5(n::text)`
-  yield* sql`
-    insert into invoice_lines (organization_id, id, invoice, created_at, updated_at)
-    select 'org_a', 'line_' || n || '_' || m, 'invoice_' || n, '2026-01-01', '2026-01-01'
-    from generate_series(1, 12) n, generate_series(1, 3) m order by md5(n::text || m)`
-  return sql
-})
-
-/** A task that names all invoices, and a line of each, in an order of its own. */
-const someTask = Effect.gen(function* () {
-  const [ofInvoices, ofLines] = [yield* Random.shuffle(invoices), yield* Random.shuffle(invoices)]
-  return {
-    invoices: Array.fromIterable(ofInvoices).map((n) => ({ invoice_id: `invoice_${n}` })),
-    invoice_lines: Array.fromIterable(ofLines).map((n) => ({ invoice_line_id: `line_${n}_1` }))
-  }
-})
-
-Task.suite("tasks that all name everything", Task.postgres, {
-  "wait for each other, and delete each row once": Effect.gen(function* () {
-    const sql = yield* makeInvoices
-    const tasks = yield* Effect.replicateEffect(someTask, 20)
-    yield* Effect.forEach(tasks, (task, index) => Task.scheduled(Task.delivery(`${index}`, task)))
-    yield* TestClock.adjust(Task.delay)
-    const claims = yield* Effect.flatMap(Task.claimAll(), Random.shuffle)
-    // One whose rows another one holds runs again.
-    yield* Effect.forEach(claims, (claim) => Effect.repeat(Task.runOne(claim), { while: Task.isPostponed }), {
-      concurrency: 4
-    })
-    const rows = yield* rowsOf(sql)
-    assert.isTrue(rows.every((row) => row.deleted_at === "2026-01-31 09:31:00+00"))
   })
 })

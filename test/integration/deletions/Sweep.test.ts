@@ -7,7 +7,6 @@ import { elsewhere, openTransaction, settler, unsettled } from "../../support/de
 import * as Loaders from "./loaders.ts"
 import { fits, insertX, invoice, line, loaded, settled } from "./loaders.ts"
 import * as Task from "../../support/deletions/tasks.ts"
-import { addFacts } from "../../support/deletions/invoiceFixture.ts"
 
 /** Claims of tasks that delete an invoice each. */
 const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
@@ -198,21 +197,3 @@ Task.suite(
     "are not applied again where the triggers of another table were disabled": noOrder
   }
 )
-
-Task.suite("facts", Task.atLength, {
-  "of 6,000 tasks are applied after a load without triggers, at once beside an open dump": Effect.gen(function* () {
-    const sql = yield* Loaders.begin()
-    yield* addFacts(6000, { verdict: "'deleted'", item: "1" })
-    const dump = yield* elsewhere
-    const open = yield* openTransaction(dump, dump`select pg_current_xact_id()::text`)
-    yield* sql`alter table invoices disable trigger all`
-    yield* sql`insert into invoices (organization_id, id, record, change_position)
-      select 'org_a', 'i' || n, '{}', 0 from generate_series(1, 6000) n`
-    yield* sql`select change_begin()`
-    const { step } = yield* settler
-    yield* step
-    assert.lengthOf(yield* sql`select from invoices where id like 'i%' and not is_deleted`, 0)
-    yield* open.rollback
-    yield* settled
-  })
-})

@@ -1,9 +1,9 @@
 /**
- * Any schedule of deliveries, rounds, faults, kills, pauses and clock jumps against a small model: a task runs exactly once in effect with any number of workers, killed at any point; never before its time;
+ * Any schedule of deliveries, rounds, faults, kills and clock jumps against a small model: a task runs exactly once in effect with any number of workers, killed at any point; never before its time;
  * dead after 8 attempts; nothing is lost.
  */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Clock, DateTime, Effect, Fiber, Latch, Layer, Schema } from "effect"
+import { Arbitrary, Clock, DateTime, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler, type SchedulerUnavailable, TaskFailed } from "../../../src/deletions/Scheduler.ts"
 import type { Receipt } from "../../../src/deletions/Delivery.ts"
@@ -24,12 +24,11 @@ const workers = [0, 1, 2] as const
 const waits = [1500, 20_000, 60_000] as const
 
 const Event = Schema.Union([
-  Schema.TaggedStruct("Deliver", { key: Schema.Literals(keys), payload: Schema.Literals(["a", "a", "a", "b"]) }),
+  Schema.TaggedStruct("Deliver", { key: Schema.Literals(keys) }),
   Schema.TaggedStruct("Wait", { millis: Schema.Literals([1, 500, ...waits]) }),
   // The clock of the machine is set, forward or back.
   Schema.TaggedStruct("Jump", { minutes: Schema.Literals([-10, -1, 2, 6]) }),
-  Schema.TaggedStruct("Work", { worker: Schema.Literals(workers) }),
-  Schema.TaggedStruct("Resume", { worker: Schema.Literals(workers) })
+  Schema.TaggedStruct("Work", { worker: Schema.Literals(workers) })
 ])
 
 const Fault = Schema.Literals([
@@ -37,8 +36,6 @@ const Fault = Schema.Literals([
   "response is lost",
   "worker is killed before",
   "worker is killed after",
-  "worker is paused before",
-  "worker is paused after",
   "task fails",
   "task meets a bug"
 ])
@@ -74,7 +71,6 @@ const schedules = {
 interface Tally {
   readonly receipt: Receipt
   readonly key: string
-  readonly payload: string
   claims: number
 }
 
@@ -101,9 +97,8 @@ const sleep: Clock.Clock["sleep"] = (duration) => real.sleep(duration)
 const inRealTime = <A, E, R>(statements: Effect.Effect<A, E, R>) =>
   Effect.updateService(statements, Clock.Clock, (clock) => Object.assign({}, clock, { sleep }))
 
-/** A worker process: it may be paused, and is replaced by a new one when it is killed. */
-const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"], nextFault: () => Fault | "none") {
-  const latch = yield* Latch.make(true)
+/** A worker process, which is replaced by a new one when it is killed. */
+const makeProcess = (scheduler: Scheduler["Service"], nextFault: () => Fault | "none") => {
   let running = 0
   let isKilled = false
   let worker: Fiber.Fiber<unknown, SchedulerUnavailable> | undefined
@@ -111,7 +106,7 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
     isKilled = true
     return Effect.interruptible(Effect.never)
   })
-  /** Counts an effect among those that are under way, but for the time of a pause. */
+  /** Counts an effect among those that are under way. */
   const counted = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       running += 1
@@ -122,19 +117,14 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
         })
       )
     })
-  const unpaused = Effect.interruptible(latch.await)
   const faults: Faults = {
     around: Effect.fnUntraced(function* (_, effect) {
       const happens = nextFault()
       if (happens === "store does not answer") return yield* unavailable
       if (happens === "worker is killed before") return yield* killed
-      if (happens === "worker is paused before") yield* latch.close
-      yield* unpaused
       const result = yield* counted(inRealTime(effect))
       if (happens === "response is lost") return yield* unavailable
       if (happens === "worker is killed after") return yield* killed
-      if (happens === "worker is paused after") yield* latch.close
-      yield* unpaused
       return result
     }),
     task: () =>
@@ -161,27 +151,20 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
     /** Begins to work, unless it does. */
     work: Effect.gen(function* () {
       worker ??= yield* Effect.forkScoped(start, { startImmediately: true })
-    }),
-    /** Goes on where it was paused. */
-    resume: latch.open
+    })
   }
-})
+}
 
-const deliver = Effect.fnUntraced(function* (
-  tallies: Map<string, Tally>,
-  { key, payload }: { readonly key: string; readonly payload: string }
-) {
+const deliver = Effect.fnUntraced(function* (tallies: Map<string, Tally>, key: string) {
   const { schedule } = yield* Scheduler
-  const given = delivery(key, { invoices: [{ invoice_id: key }], invoice_lines: [{ invoice_line_id: payload }] })
+  const given = delivery(key, { invoices: [{ invoice_id: key }] })
   const first = tallies.get(given.taskId)
   const outcome = yield* schedule(given)
   if (first !== undefined) {
-    const { receipt } = first
-    const isSame = first.payload === payload
-    return assert.deepStrictEqual(outcome, isSame ? { status: "duplicate", receipt } : { status: "key_reused" })
+    return assert.deepStrictEqual(outcome, { status: "duplicate", receipt: first.receipt })
   }
   if (outcome.status !== "scheduled") return assert.fail(`Nobody delivered ${key} before`)
-  tallies.set(given.taskId, { receipt: outcome.receipt, key, payload, claims: 0 })
+  tallies.set(given.taskId, { receipt: outcome.receipt, key, claims: 0 })
 })
 
 /**
@@ -204,12 +187,12 @@ const play = Effect.fnUntraced(function* <E, R, E2, R2>(
   const scheduler = tallied(yield* Scheduler, tallies)
   const left = [...given.faults]
   const nextFault = () => left.shift() ?? "none"
-  const processes = yield* Effect.forEach(workers, () => makeProcess(scheduler, nextFault))
+  const processes = workers.map(() => makeProcess(scheduler, nextFault))
   const of = (worker: number) => processes[worker] ?? assert.fail(`There is no worker ${worker}`)
 
   const rest = Effect.forEach(processes, ({ rests }) => rests, { discard: true })
 
-  for (const key of given.delivered) yield* deliver(tallies, { key, payload: "a" })
+  for (const key of given.delivered) yield* deliver(tallies, key)
   for (const { work } of processes) {
     yield* TestClock.adjust("19990 millis")
     yield* work
@@ -219,7 +202,7 @@ const play = Effect.fnUntraced(function* <E, R, E2, R2>(
   for (const now of given.events) {
     switch (now._tag) {
       case "Deliver":
-        yield* deliver(tallies, now)
+        yield* deliver(tallies, now.key)
         break
       case "Wait":
         yield* TestClock.adjust(now.millis)
@@ -229,9 +212,6 @@ const play = Effect.fnUntraced(function* <E, R, E2, R2>(
         break
       case "Work":
         yield* of(now.worker).work
-        break
-      case "Resume":
-        yield* of(now.worker).resume
     }
     yield* rest
   }
@@ -239,7 +219,6 @@ const play = Effect.fnUntraced(function* <E, R, E2, R2>(
   // All processes go on, through what else goes wrong, until nothing does and nothing is left to do. The first one is started
   // again where it was killed.
   for (let round = 0; round < 400 && !(yield* hasEnded); round++) {
-    yield* Effect.forEach(processes, ({ resume }) => resume)
     yield* of(0).work
     yield* TestClock.adjust(round < 20 ? "1 second" : "20 seconds")
     yield* rest

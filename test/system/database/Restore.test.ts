@@ -1,17 +1,21 @@
 /**
  * The feed of changes after a restore, where transaction ids mean something else, where a table is emptied or filled at once,
- * and where records are written by logical replication.
+ * and where records are written by logical replication; and a delivery while the synchronous standby is lost.
  *
  * @module-tag long
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Array, Effect, Fiber, Random } from "effect"
+import { Array, Duration, Effect, Fiber, Random } from "effect"
+import { TaskDatabase } from "../../../src/database/Database.ts"
+import { makeScheduler } from "../../../src/deletions/Scheduler.ts"
 import { clinics } from "../../../src/api/records/Organizations.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Changes from "../../support/changes.ts"
+import { delivery } from "../../support/deletions/tasks.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
 import * as Tools from "../../support/Tools.ts"
 import { eventually } from "../../support/eventually.ts"
 
@@ -205,5 +209,27 @@ it.live("What is replicated into the tables is told: the first copy, the stream 
     yield* publisher.sql`truncate pets`
     yield* isLevel
     yield* reader.isEqual(publisher.sql, { gone: 1 })
+  })
+)
+
+const open = (url: string) => clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
+
+it.live("A repetition does not confirm a delivery that a synchronous standby lacks", () =>
+  Effect.gen(function* () {
+    const { sql, url } = yield* Cluster.make()
+    const { schedule } = yield* Effect.provideService(makeScheduler(Duration.hours(1)), TaskDatabase, yield* open(url))
+    const wants = Effect.fnUntraced(function* (standby: string) {
+      yield* sql.unsafe(`alter system set synchronous_standby_names = '${standby}'`)
+      yield* sql`select pg_reload_conf()`
+      const shown = sql<{ name: string }>`select current_setting('synchronous_standby_names') as name`
+      yield* eventually("the setting", shown, ([row]) => row?.name === standby)
+    })
+    yield* wants("lost")
+    for (const time of ["first", "second"]) {
+      assert.strictEqual((yield* Effect.flip(schedule(delivery("one"))))._tag, "SchedulerUnavailable", time)
+    }
+    assert.lengthOf(yield* sql`select from deletion_tasks`, 1)
+    yield* wants("")
+    assert.strictEqual((yield* schedule(delivery("one"))).status, "duplicate")
   })
 )

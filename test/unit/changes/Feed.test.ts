@@ -1,12 +1,13 @@
-/** The cursors that the feed resumes, after a restore and after a failover; the text of a cursor; pages of changes from their rows. */
+/** The cursors that the feed resumes, after a restore and after a failover; the text of a cursor; pages of changes from their rows; the readers that wait. */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Effect, Fiber, Schema } from "effect"
+import { Arbitrary, Duration, Effect, Fiber, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
 import type { FeedSnapshot } from "../../../src/changes/Cursor.ts"
+import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText, toText } from "../../../src/database/Columns.ts"
 import { type ChangeRow, makeRender, pageLength, rowPlace } from "../../../src/changes/FeedPage.ts"
@@ -224,3 +225,47 @@ it.each([
   const rows = positions.map((position) => written("a", position, "pets"))
   assert.strictEqual(pageLength(rows, limit), length)
 })
+
+const patience = Duration.seconds(20)
+
+/** Polls for a result that is there after so many reads. */
+const poll = (polls: LongPolls["Service"], count: number) => {
+  let reads = 0
+  return polls.poll(
+    Effect.sync(() => ++reads),
+    (read) => read === count,
+    patience
+  )
+}
+
+const atOnce = Effect.fnUntraced(function* <A>(polling: Effect.Effect<A>) {
+  const fiber = yield* Effect.forkChild(polling, { startImmediately: true })
+  return fiber.pollUnsafe() === undefined ? "waits" : yield* Fiber.join(fiber)
+})
+
+it.effect("a poll reads once a second, until it finds a result or the time is over", () =>
+  Effect.gen(function* () {
+    const polls = yield* LongPolls.make
+    const found = yield* Effect.forkChild(poll(polls, 3), { startImmediately: true })
+    const late = yield* Effect.forkChild(poll(polls, 30), { startImmediately: true })
+    yield* TestClock.adjust("2999 millis")
+    assert.isUndefined(found.pollUnsafe())
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(yield* Fiber.join(found), Option.some(3))
+    yield* TestClock.adjust(patience)
+    assert.deepStrictEqual(yield* Fiber.join(late), Option.none())
+  })
+)
+
+it.effect("a poll ends at once beyond 100 others, and once the process stops", () =>
+  Effect.gen(function* () {
+    const polls = yield* LongPolls.make
+    const others = yield* Effect.replicateEffect(Effect.forkChild(poll(polls, 3), { startImmediately: true }), 100)
+    assert.deepStrictEqual(yield* atOnce(poll(polls, 3)), Option.none())
+    yield* Fiber.interrupt(others[0] ?? (yield* Effect.die("no reader")))
+    assert.strictEqual(yield* atOnce(poll(polls, 3)), "waits")
+    yield* polls.stop
+    assert.deepStrictEqual(yield* Fiber.join(others[1] ?? (yield* Effect.die("no reader"))), Option.none())
+    assert.deepStrictEqual(yield* atOnce(poll(polls, 3)), Option.none())
+  })
+)

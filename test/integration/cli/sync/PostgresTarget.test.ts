@@ -1,8 +1,11 @@
-/** The connections of a Postgres target: their end, their locks, their timeouts. */
+/** The connections of a Postgres target: their end, their locks, their timeouts; and the failures of a target that are waited out. */
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Result } from "effect"
-import { postgres, postgresFailure } from "../../../../src/cli/sync/Targets.ts"
+import { postgres, postgresFailure, sqliteFailure } from "../../../../src/cli/sync/Targets.ts"
 import { connectionOptions } from "../../../../src/database/ConnectionUrl.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { charge, opening, page, syncWith } from "./fixture.ts"
 
@@ -14,6 +17,20 @@ test.each([
 ])("the failure %s is %s", (code, tag) => {
   assert.strictEqual(postgresFailure("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
 })
+
+test.effect("a full disk is waited out", () =>
+  Effect.gen(function* () {
+    const database = new DatabaseSync(join(yield* temporaryFolder, "copy.db"))
+    database.exec("create table copy (text); pragma max_page_count = 4")
+    const error = yield* Effect.try({
+      try: () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`),
+      catch: sqliteFailure("a copy")
+    }).pipe(Effect.flip)
+    database.close()
+    assert.strictEqual(error._tag, "Unavailable", error.message)
+    assert.include(error.message, "Cannot use a copy: the disk is full. Free some space")
+  })
+)
 
 const targetAt = (url: string, schema: string) => postgres(Result.getOrThrow(connectionOptions(url)), schema, false)
 
