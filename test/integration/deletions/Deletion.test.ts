@@ -118,7 +118,7 @@ layer(published, Task.onDatabase)("a deletion", (it) => {
             if (!is_deleted) assert.deepStrictEqual(row, before[index])
           }
         }).pipe(Effect.provide(Layer.fresh(scheduler)), Task.inItsOwnTime),
-      { arbitrary: { runs: 20, size: 20, maxShrinks: 50 } }
+      { arbitrary: { runs: 10, size: 20, maxShrinks: 50 } }
     )
 })
 

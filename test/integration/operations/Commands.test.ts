@@ -3,12 +3,11 @@ import { userInfo } from "node:os"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { State } from "../../../src/api/DeletionTasks.ts"
-import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as OperatorTasks from "../../../src/deletions/OperatorTasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { addTasks } from "../../support/deletions/invoiceFixture.ts"
-import { reason, Tasks } from "../../support/deletions/taskFixture.ts"
+import { Tasks } from "../../support/deletions/taskFixture.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)
@@ -33,18 +32,6 @@ const timeOf = ({ due_at, finished_at, scheduled_for }: OperatorTasks.Task, orga
   organization === undefined ? (due_at ?? finished_at ?? "") : scheduled_for
 
 layer(Tasks.layer, { excludeTestServices: true })("for operators", (it) => {
-  it.effect("lists tasks of all states", () =>
-    Effect.gen(function* () {
-      const made = yield* Tasks
-      assert.sameMembers(
-        idsOf(yield* OperatorTasks.list({ state: undefined, organization: undefined }, 100)),
-        Object.values(made)
-      )
-      const [dead] = yield* OperatorTasks.list({ state: "dead", organization: undefined }, 100)
-      assert.deepInclude(dead, { idempotency_key: "dead", attempts: maximumAttempts, last_error: reason })
-    })
-  )
-
   it.effect("a command that changes something is in the audit log, and one that does not is not", () =>
     Effect.gen(function* () {
       const { completed } = yield* Tasks
