@@ -5,7 +5,7 @@
  * locked. Retries.ts has the policy.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Struct } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { decodeRows } from "../database/Columns.ts"
@@ -24,8 +24,11 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
   static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 }
 
-/** A task failed for a reason of its own, which another attempt may meet again. */
+/** A task failed for a reason of its own, which another attempt may meet again: the attempt counts. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
+
+/** Others hold rows of a task, or an outage ended it: the attempt does not count. All rows that nobody holds may be marked. */
+export class TaskPostponed extends Schema.TaggedError<TaskPostponed>()("TaskPostponed", { message: Schema.String }) {}
 
 /**
  * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
@@ -59,12 +62,6 @@ const Result = Schema.Union([
   Schema.Struct({ more: Schema.Literal(true) })
 ])
 
-/**
- * The end of a run. `postponed`: the attempt does not count, for this reason; all rows that nobody holds are marked. `failed`:
- * it does, since rows could not be marked; all others are. Undefined if another worker has the task.
- */
-export type RunOutcome = Exclude<typeof Result.Type, { readonly more: true }> | undefined
-
 type Answer<A, E = never> = Effect.Effect<A, SchedulerUnavailable | E>
 
 export class Scheduler extends Context.Service<
@@ -76,8 +73,8 @@ export class Scheduler extends Context.Service<
     readonly due: (limit: number) => Answer<ReadonlyArray<TaskId>>
     /** Starts an attempt, and counts it. Undefined if another worker has the task. */
     readonly start: (task: TaskId) => Answer<Claim | undefined>
-    /** Runs the task of an attempt. Fails with `TaskFailed` if nothing could be done, and the attempt counts. */
-    readonly run: (claim: Claim) => Answer<RunOutcome, TaskFailed>
+    /** Runs the task of an attempt: its outcome, or undefined if another worker has the task. */
+    readonly run: (claim: Claim) => Answer<Outcome | undefined, TaskFailed | TaskPostponed>
     /** Ends an attempt that counts: another one follows after a while, or the task is `dead`. */
     readonly fail: (claim: Claim, reason: string, after: Duration.Duration) => Answer<void>
     /** Takes an attempt back: another one follows after a while. */
@@ -146,27 +143,30 @@ export const makeScheduler = Effect.fnUntraced(function* (
   // It has time, but must not wait until the system gives up a silent connection.
   const asWorker = inTime("the worker", Duration.seconds(5))
 
+  const toOutcome = Effect.fnUntraced(function* (result: typeof Result.Type | null | undefined) {
+    if (result == null || "more" in result) return undefined
+    if ("postponed" in result) return yield* new TaskPostponed({ message: result.postponed })
+    if ("failed" in result) return yield* new TaskFailed({ message: result.failed })
+    return result
+  })
+
   /** Marks the rows of a task: in one transaction, or if it has very many, in several. */
-  const runTask = Effect.fnUntraced(function* ({
-    organization,
-    taskId,
-    token
-  }: Claim): Effect.fn.Return<RunOutcome, SqlError> {
+  const runTask = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
     const attempt = Effect.map(DateTime.now, (now) => sql`${taskId}::uuid, ${token}::uuid, ${at(now)}`)
     const bound = sql`${most}::integer`
     const [ran] = yield* results(sql`select run_deletion(${organization}, ${yield* attempt}, ${bound}) as result`)
-    if (ran?.result == null) return undefined
-    if (!("more" in ran.result)) return ran.result
-    const marking = Marks.apply(sql, { organization, ids: [taskId] }, attempt)
-    const marked = yield* Effect.timeoutOption(marking, longest.marking)
-    if (Option.isNone(marked)) return { postponed: "It has more rows" }
-    if (marked.value === undefined) return undefined
-    const { locked, reason, refused } = marked.value
+    if (ran?.result == null || !("more" in ran.result)) return yield* toOutcome(ran?.result)
+    const marked = yield* Effect.timeoutOrElse(Marks.apply(sql, { organization, ids: [taskId] }, attempt), {
+      duration: longest.marking,
+      orElse: () => Effect.fail(new TaskPostponed({ message: "It has more rows" }))
+    })
+    if (marked === undefined) return undefined
+    const { locked, reason, refused } = marked
     const [ended] = yield* results(sql`
       select finish_deletion(
         ${organization}, ${yield* attempt}, ${bound}, ${locked}::integer, ${refused}::text[], ${reason}::text
       ) as result`)
-    return ended?.result == null || "more" in ended.result ? undefined : ended.result
+    return yield* toOutcome(ended?.result)
   })
 
   return {
@@ -241,11 +241,9 @@ export const makeScheduler = Effect.fnUntraced(function* (
     run: Effect.fn("Scheduler.run")(
       (claim) =>
         runTask(claim).pipe(
-          Effect.catch((error): Effect.Effect<RunOutcome, TaskFailed> => {
-            const reason = safeReason(error)
-            return isPassing(error)
-              ? Effect.succeed({ postponed: reason })
-              : Effect.fail(new TaskFailed({ message: reason }))
+          Effect.catchTag("SqlError", (error) => {
+            const Ended = isPassing(error) ? TaskPostponed : TaskFailed
+            return Effect.fail(new Ended({ message: safeReason(error) }))
           }),
           Effect.timeoutOrElse({
             duration: longest.run,

@@ -1,11 +1,11 @@
 /** The worker: fibers that each take a task that is due, and run it. */
-import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Schedule, Semaphore } from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Result, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Report from "./Report.ts"
 import * as Retries from "./Retries.ts"
 import type { TaskId } from "./Marks.ts"
-import { type Claim, Scheduler, TaskFailed } from "./Scheduler.ts"
+import { type Claim, Scheduler, type SchedulerUnavailable, TaskFailed, type TaskPostponed } from "./Scheduler.ts"
 
 /** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
 const look = { tasks: 256, lasts: 500_000_000n }
@@ -66,10 +66,10 @@ export const run = Effect.fnUntraced(function* (slots: number) {
   /** Ends an attempt without an outcome. */
   const retry = Effect.fnUntraced(function* (
     claim: Claim,
-    isCounted: boolean,
-    reason: string,
+    { _tag, message: reason }: TaskFailed | TaskPostponed | SchedulerUnavailable,
     duration: Duration.Duration
   ) {
+    const isCounted = _tag === "TaskFailed"
     const result = !isCounted ? "released" : claim.attempt < Retries.maximumAttempts ? "failed" : "dead"
     yield* Report.report(claim, result, { duration, reason })
     const after = yield* isCounted ? Retries.backoff(claim.attempt) : Retries.pause(claim.scheduledFor)
@@ -92,14 +92,9 @@ export const run = Effect.fnUntraced(function* (slots: number) {
         Effect.result,
         Effect.timed
       )
-      if (result._tag === "Failure") {
-        return yield* retry(claim, result.failure._tag === "TaskFailed", result.failure.message, duration)
-      }
+      if (Result.isFailure(result)) return yield* retry(claim, result.failure, duration)
       const outcome = result.success
-      if (outcome === undefined) return yield* Report.report(claim, "superseded", { duration })
-      if ("postponed" in outcome) return yield* retry(claim, false, outcome.postponed, duration)
-      if ("failed" in outcome) return yield* retry(claim, true, outcome.failed, duration)
-      yield* Report.report(claim, "completed", { duration, outcome })
+      yield* Report.report(claim, outcome === undefined ? "superseded" : "completed", { duration, outcome })
     },
     (running, claim) => Report.traceRun(claim)(running)
   )

@@ -7,13 +7,7 @@ import { makeDelivery } from "../../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
-import {
-  type Claim,
-  type RunOutcome,
-  Scheduler,
-  type SchedulerUnavailable,
-  type TaskFailed
-} from "../../../src/deletions/Scheduler.ts"
+import { type Claim, Scheduler, type SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { isDistributed, TestDatabase } from "../TestDatabase.ts"
 
 export const delay = Duration.minutes(1)
@@ -77,11 +71,18 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
   return { first, second: yield* claimOne() }
 })
 
-/** Runs a task: its outcome; undefined if another worker has it. */
-export const runOne = (claim: Claim) => Effect.flatMap(Scheduler, ({ run }) => run(claim))
+/** Runs a task: its outcome, or why it has none; undefined if another worker has it. */
+export const runOne = (claim: Claim) =>
+  Effect.flatMap(Scheduler, ({ run }) => run(claim)).pipe(
+    Effect.catchTags({
+      TaskPostponed: ({ message }) => Effect.succeed({ postponed: message }),
+      TaskFailed: ({ message }) => Effect.succeed({ failed: message })
+    })
+  )
 
 /** True of a run that left rows which others hold. */
-export const isPostponed = (outcome: RunOutcome) => outcome !== undefined && "postponed" in outcome
+export const isPostponed = (outcome: Effect.Success<ReturnType<typeof runOne>>) =>
+  outcome !== undefined && "postponed" in outcome
 
 export const completes = (claim: Claim) =>
   Effect.map(runOne(claim), (outcome) => {
@@ -152,7 +153,7 @@ export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
 /** What a test does with a scheduler. */
 export type Check<A = unknown> = Effect.Effect<
   A,
-  SchedulerUnavailable | TaskFailed | SqlError,
+  SchedulerUnavailable | SqlError,
   Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase | Scope.Scope
 >
 
