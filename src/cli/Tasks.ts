@@ -66,18 +66,29 @@ const notChanged =
 const confirmed = (yes: boolean, change: string) =>
   yes ? Effect.void : refused(`Nothing was changed. Add --yes to ${change}.`)
 
+const itemFields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
+
 const show = command("tasks show", Operators.tasks, {
-  description: "Show a deletion task; with --json, also the items of its delivery, during TASK_RETENTION",
+  description: "Show a deletion task, and what became of its items; `not_found` ones are deleted on arrival",
   examples: [
     ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
     ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
   ],
-  flags: { ...identity, json: Output.json }
-})(function* (given) {
+  flags: { ...identity, limit: Output.limit("items"), json: Output.json }
+})(function* ({ json, limit, ...given }) {
   const which = yield* identify(given)
-  const task = yield* Tasks.show(which)
-  if (Option.isNone(task)) return yield* notFound(which)
-  yield* Output.shown(given.json, task.value, Struct.omit(task.value, ["payload"]))
+  const task = Option.getOrUndefined(yield* Tasks.show(which))
+  if (task === undefined) return yield* notFound(which)
+  const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
+  const summary = {
+    ...task,
+    items: Record.fromIterableWith(counts, (count) => [`${count.kind}_${count.verdict}`, count.items])
+  }
+  if (json) return yield* Output.record({ ...summary, facts: items })
+  yield* Output.shown(false, Struct.omit(summary, ["payload"]))
+  if (items.length > 0) yield* Output.rows(false, items, [...itemFields, "clinic_id", "client_id", "invoice_id"])
+  const more = Number.sumAll(counts.map((count) => count.items)) - items.length
+  if (more > 0) yield* Output.note(`${more} more: raise --limit.`)
 })
 
 const replay = command("tasks replay", Operators.tasks, {
@@ -123,8 +134,6 @@ export const tasks = Command.make("tasks").pipe(
   Command.withSubcommands([list, show, replay, cancel])
 )
 
-const itemFields = ["kind", "id", "verdict", "deleted_at", "undone_at"]
-
 const listItems = command("deletions list", Operators.tasks, {
   description: "List the items of deliveries that name an invoice or a line, with their verdict, newest first",
   examples: [["practice-data deletions list --organization org_1 --id invoice_1"]],
@@ -136,26 +145,6 @@ const listItems = command("deletions list", Operators.tasks, {
   }
 })(function* ({ id, json, limit, organization: owner }) {
   yield* Output.rows(json, yield* Facts.list(owner, id, limit), [...itemFields, "task_id"])
-})
-
-const showItems = command("deletions show", Operators.tasks, {
-  description: "Show what became of each item of a deletion task; `not_found` ones are deleted on arrival",
-  examples: [["practice-data deletions show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]],
-  flags: { ...identity, limit: Output.limit("items"), json: Output.json }
-})(function* ({ json, limit, ...given }) {
-  const which = yield* identify(given)
-  const task = Option.getOrUndefined(yield* Tasks.show(which))
-  if (task === undefined) return yield* notFound(which)
-  const { counts, items } = yield* Facts.ofTask(task.organization_id, task.id, limit)
-  const summary = {
-    ...Struct.pick(task, ["id", "organization_id", "idempotency_key", "state", "unsettled_since"]),
-    items: Record.fromIterableWith(counts, (count) => [`${count.kind}_${count.verdict}`, count.items])
-  }
-  if (json) return yield* Output.record({ ...summary, facts: items })
-  yield* Output.shown(false, summary)
-  yield* Output.rows(false, items, [...itemFields, "clinic_id", "client_id", "invoice_id"])
-  const more = Number.sumAll(counts.map((count) => count.items)) - items.length
-  if (more > 0) yield* Output.note(`${more} more: raise --limit.`)
 })
 
 const undo = command("deletions undo", Operators.tasks, {
@@ -196,6 +185,6 @@ const undo = command("deletions undo", Operators.tasks, {
 })
 
 export const deletions = Command.make("deletions").pipe(
-  Command.withDescription("Deleted items of deliveries, and undo"),
-  Command.withSubcommands([listItems, showItems, undo])
+  Command.withDescription("Deletions of an invoice or a line, and undo"),
+  Command.withSubcommands([listItems, undo])
 )

@@ -129,7 +129,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     }).pipe(inTurn)
   )
 
-  it.effect("`deletions` finds an id, shows a task's items, and undoes an item, or a task with --yes", () =>
+  it.effect("`deletions` finds an id, and undoes an item, or a task with --yes", () =>
     Effect.gen(function* () {
       const { completed, dead } = yield* Tasks
       const list = ["deletions", "list", "--organization", "org_a", "--id"]
@@ -139,9 +139,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         new RegExp(`^${row} +[-0-9]+ [:0-9]+ +- +${completed}$`, "m")
       )
       assert.strictEqual((yield* cli(...list, "invoice_dead")).stdout, "")
-      const shown = yield* succeeds("deletions", "show", completed)
+      const shown = yield* succeeds("tasks", "show", completed)
       for (const line of [/^items.invoice_not_found +1$/m, new RegExp(`^${row}`, "m")]) assert.match(shown, line)
-      const more = yield* cli("deletions", "show", completed, "--limit", "1")
+      const more = yield* cli("tasks", "show", completed, "--limit", "1")
       assert.strictEqual(more.stderr, "1 more: raise --limit.\n")
       const undo = ["deletions", "undo", "--organization", "org_a"]
       assert.strictEqual(yield* succeeds(...undo, "--line", "line_completed"), "Undone: 1 item\n")
@@ -151,7 +151,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual(yield* succeeds(...whole, "--yes"), "Undone: 1 item\n")
       assert.match(yield* refuses(...whole), /is completed and has nothing to undo\.$/)
       assert.match(yield* refuses("deletions", "undo", "--task", dead), /is dead and has nothing to undo\. Cancel it/)
-      const json = yield* parse(yield* succeeds("deletions", "show", completed, "--json"))
+      const json = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
       assert.deepInclude(json, { state: "completed", items: { invoice_undone: 1, line_undone: 1 } })
       assert.match(yield* succeeds("audit", "list"), /deletions.undo +1 undone +line line_completed +org_a$/m)
     }).pipe(inTurn)
