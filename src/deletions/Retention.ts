@@ -3,12 +3,11 @@
  * stays a duplicate. A dead task keeps its payload for its replay.
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import { decodeRows } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Marks from "./Marks.ts"
-import { SchedulerUnavailable } from "./Scheduler.ts"
+import { inTime } from "./Scheduler.ts"
 
 const ids = decodeRows(Marks.TaskId)
 
@@ -18,12 +17,11 @@ const ids = decodeRows(Marks.TaskId)
  */
 export const empty = Effect.fnUntraced(function* (until: DateTime.Utc, limit: number) {
   const sql = yield* TaskDatabase
-  const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
-    sql.run({ key: "the worker", within: Duration.seconds(5), unavailable: SchedulerUnavailable.from }, statements)
+  const asWorker = inTime(sql, "the worker", Duration.seconds(5))
   const now = DateTime.formatIso(yield* DateTime.now)
   const ended = yield* Effect.forEach(["completed", "cancelled"] as const, (state) =>
     // A clock that is ahead of the database's does not end the retention early: nothing brings back what is forgotten.
-    inTime(
+    asWorker(
       ids(sql`
         select organization_id as organization, id as "taskId" from deletion_tasks
         where state = ${sql.literal(`'${state}'`)} and payload is not null
@@ -40,7 +38,7 @@ export const empty = Effect.fnUntraced(function* (until: DateTime.Utc, limit: nu
       Marks.unsettle(sql, task),
       sql`update deletion_tasks set payload = null where organization_id = ${organization} and id = ${taskId}::uuid`
     ])
-    yield* inTime(Effect.andThen(Marks.judge(sql, { organization, ids: [taskId] }), Marks.inMarking(sql, forget)))
+    yield* asWorker(Effect.andThen(Marks.judge(sql, { organization, ids: [taskId] }), Marks.inMarking(sql, forget)))
   }
   return ended.flat().length
 })

@@ -9,8 +9,8 @@ import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Struct } fro
 import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { decodeRows } from "../database/Columns.ts"
-import { TaskDatabase } from "../database/Database.ts"
-import { type Failure, safeReason } from "../database/SqlFailure.ts"
+import { type Database, TaskDatabase } from "../database/Database.ts"
+import { safeReason } from "../database/SqlFailure.ts"
 import * as Backlog from "./Backlog.ts"
 import { type Delivery, Receipt, makeReceipt } from "./Delivery.ts"
 import * as Marks from "./Marks.ts"
@@ -20,9 +20,13 @@ import { isPassing, maximumAttempts } from "./Retries.ts"
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
   message: Schema.String
-}) {
-  static readonly from = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
-}
+}) {}
+
+/** Runs statements in time, in the turn of a key. */
+export const inTime =
+  (sql: Database, key: string, within: Duration.Duration) =>
+  <A, E>(statements: Effect.Effect<A, SqlError | E>) =>
+    sql.run({ key, within, unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason }) }, statements)
 
 /** A task failed for a reason of its own, which another attempt may meet again: the attempt counts. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
@@ -135,13 +139,8 @@ export const makeScheduler = Effect.fnUntraced(function* (
   const isTask = ({ organization, taskId }: TaskId) => sql`organization_id = ${organization} and id = ${taskId}::uuid`
   const isHolder = ({ token }: Claim) => sql`claim_token = ${token}::uuid`
 
-  const inTime =
-    (key: string, within: Duration.Duration) =>
-    <A, E>(statements: Effect.Effect<A, SqlError | E>) =>
-      sql.run({ key, within, unavailable: SchedulerUnavailable.from }, statements)
-
   // It has time, but must not wait until the system gives up a silent connection.
-  const asWorker = inTime("the worker", Duration.seconds(5))
+  const asWorker = inTime(sql, "the worker", Duration.seconds(5))
 
   const toOutcome = Effect.fnUntraced(function* (result: typeof Result.Type | null | undefined) {
     if (result == null || "more" in result) return undefined
@@ -199,7 +198,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
         if (!first.isSame) return { status: "key_reused" }
         return { status: "duplicate", receipt: Struct.omit(first, ["isSame"]) }
       },
-      (statements, { organization }) => inTime(`organization ${organization}`, deliveryTimeout)(statements)
+      (statements, { organization }) => inTime(sql, `organization ${organization}`, deliveryTimeout)(statements)
     ),
 
     // The oldest of each organization, then the second, and so on; first those that were started.
@@ -251,7 +250,7 @@ export const makeScheduler = Effect.fnUntraced(function* (
               Effect.fail(new TaskFailed({ message: `It took longer than ${Duration.format(longest.run)}` }))
           })
         ),
-      inTime("the tasks", Duration.seconds(65))
+      inTime(sql, "the tasks", Duration.seconds(65))
     ),
 
     fail: Effect.fnUntraced(function* (claim, reason, after) {

@@ -5,7 +5,6 @@
  * hours. Any number of workers may sweep. What one has noted is lost with it: another has noted transactions of its own time.
  */
 import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import { NIL } from "uuid"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -14,7 +13,7 @@ import * as Loop from "../observability/Loop.ts"
 import * as Time from "../observability/Time.ts"
 import * as Marks from "./Marks.ts"
 import { TaskId } from "./Marks.ts"
-import { SchedulerUnavailable } from "./Scheduler.ts"
+import { inTime } from "./Scheduler.ts"
 
 /** The tasks that were noted between two snapshots, and the transactions that may have missed their facts. */
 interface Batch {
@@ -64,8 +63,7 @@ export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
   const state = yield* Ref.make(idle)
 
-  const inTime = <A>(statements: Effect.Effect<A, SqlError>) =>
-    sql.run({ key: "the sweep", within: Duration.seconds(65), unavailable: SchedulerUnavailable.from }, statements)
+  const asSweep = inTime(sql, "the sweep", Duration.seconds(65))
 
   /** Transactions of this database that may write: those that run, without autovacuums, which have no user; and prepared ones. */
   const onServer = `
@@ -109,7 +107,7 @@ export const make = Effect.gen(function* () {
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
   const applyOwn = Effect.fnUntraced(function* (noted: Marks.Tasks) {
-    const ids = yield* inTime(unapplied(noted))
+    const ids = yield* asSweep(unapplied(noted))
     if (ids.length === 0) return ids
     const own = { organization: noted.organization, ids }
     const applied = Effect.gen(function* () {
@@ -117,12 +115,12 @@ export const make = Effect.gen(function* () {
       const rows = yield* Marks.apply(sql, own)
       return rows === undefined || rows.locked + rows.refused.length > 0 ? yield* unapplied(own) : []
     })
-    return yield* inTime(Effect.orElseSucceed(applied, () => ids))
+    return yield* asSweep(Effect.orElseSucceed(applied, () => ids))
   })
 
   /** Applies the facts of a batch. Returns the tasks that have rows left; undefined if it has no tasks. */
   const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
-    let some = yield* inTime(page(batch))
+    let some = yield* asSweep(page(batch))
     if (some.length === 0) return undefined
     const left: Array<string> = []
     while (some.length > 0) {
@@ -130,7 +128,7 @@ export const make = Effect.gen(function* () {
         const ids = Array.dedupe(own.map(({ taskId }) => taskId))
         left.push(...(yield* applyOwn({ organization: own[0].organization, ids })))
       }
-      some = yield* inTime(page(batch, some.slice(-1)))
+      some = yield* asSweep(page(batch, some.slice(-1)))
     }
     return left
   })
@@ -158,24 +156,24 @@ export const make = Effect.gen(function* () {
     if (awaited.size > 0) return next
     // Those that have rows left keep no other.
     const done = sql`delete from deletions_unsettled n where ${isIn(batch)} and n.task_id <> all (${left}::uuid[])`
-    yield* inTime(inTransaction(sql, Effect.andThen(done, forget)))
+    yield* asSweep(inTransaction(sql, Effect.andThen(done, forget)))
     return left.length > 0 ? next : []
   })
 
   const step = Effect.gen(function* () {
     const { batches, open: before, read } = yield* Ref.get(state)
-    const noted = yield* inTime(sql`select 1 from deletions_unsettled limit 1`)
+    const noted = yield* asSweep(sql`select 1 from deletions_unsettled limit 1`)
     if (noted.length === 0) {
       yield* Ref.set(state, idle)
       return
     }
     // Of another cluster, before a restore; or of another server, which has no number of this one.
-    yield* inTime(sql`
+    yield* asSweep(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
-    const [until = ""] = yield* inTime(decodeTexts(sql`select pg_current_snapshot()::text as text`))
+    const [until = ""] = yield* asSweep(decodeTexts(sql`select pg_current_snapshot()::text as text`))
     // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
-    const open = new Set(yield* inTime(transactions))
+    const open = new Set(yield* asSweep(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
     // What another process has numbered may be seen later than its number.
     const since = batches.length === 0 ? beginning : read

@@ -7,7 +7,7 @@
 import { Context, Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
 import { decodeRows } from "../database/Columns.ts"
-import { SchedulerUnavailable } from "../deletions/Scheduler.ts"
+import { inTime, type SchedulerUnavailable } from "../deletions/Scheduler.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
 
@@ -28,12 +28,8 @@ export class IntakeSecrets extends Context.Service<
     Effect.map(TaskDatabase, (sql) =>
       IntakeSecrets.of({
         of: Effect.fn("IntakeSecrets.of")(function* (organization) {
-          const rows = yield* sql.run(
-            {
-              key: `organization ${organization}`,
-              within: Duration.millis(500),
-              unavailable: SchedulerUnavailable.from
-            },
+          const inHalfASecond = inTime(sql, `organization ${organization}`, Duration.millis(500))
+          const rows = yield* inHalfASecond(
             secretRows(sql`
               select case when revoked_at is null then secret end as secret
               from intake_secrets where organization_id = ${organization} order by created_at desc`)
