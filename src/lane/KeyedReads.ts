@@ -86,7 +86,11 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
     )
     const isShort = query.isPlannedOnce && !(query.isCostly === true && sql.isPooled === true)
     const found = isShort
-      ? Effect.filterOrElse(short<Row & KeyRow>(text, [hash, ...query.values]), Predicate.isNotUndefined, () => pooled)
+      ? Effect.filterOrElse(
+          short<Row & KeyRow>(text, [hash, ...query.values], query.limit + 1),
+          Predicate.isNotUndefined,
+          () => pooled
+        )
       : pooled
     return Effect.flatMap(found, (rows) =>
       Effect.flatMap(resolveRow(keys, digest, rows[0]), (organization) =>
@@ -104,7 +108,7 @@ export const make = Effect.fnUntraced(function* (sql: Database) {
   const resolve: LookUp = (key, digest) => {
     const resolved = Effect.suspend(() => resolver.resolve(Redacted.make(key)))
     if (!isBeside()) return Effect.andThen(locate, resolved)
-    return Effect.flatMap(short<KeyRow>(keyStatement, [digestBytes(digest)]), (found) =>
+    return Effect.flatMap(short<KeyRow>(keyStatement, [digestBytes(digest)], 1), (found) =>
       found === undefined ? resolved : resolveRow(keys, digest, found[0])
     )
   }

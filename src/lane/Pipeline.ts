@@ -19,8 +19,8 @@ import * as Time from "../observability/Time.ts"
  */
 const depth = 16
 
-/** Statements that the connection takes before all are answered: until then, the client keeps the rows of each. */
-const batch = 64
+/** Rows that the connection may return before all statements are answered: until then, the client keeps all of them. */
+const batch = 16_000
 
 /** The time to wait for an answer, in milliseconds. */
 const longestWait = 100
@@ -38,7 +38,7 @@ interface Shared {
   readonly wanted: Latch.Latch
   connection: Connection | undefined
   unanswered: number
-  /** Statements since none was unanswered. */
+  /** The most rows of the statements since none was unanswered. */
   taken: number
   /** All statements. */
   used: number
@@ -73,10 +73,14 @@ function typedRows({ rows }: PgConnection.Result): ReadonlyArray<object> {
   return rows
 }
 
-/** Runs a short read. Its result is undefined without an answer, or with a late one. The type of its rows is unchecked. */
+/**
+ * Runs a short read of at most `limit` rows. Its result is undefined without an answer, or with a late one. The type of its
+ * rows is unchecked.
+ */
 export type Short = <A extends object>(
   text: string,
-  values: ReadonlyArray<unknown>
+  values: ReadonlyArray<unknown>,
+  limit: number
 ) => Effect.Effect<ReadonlyArray<A> | undefined>
 
 /** Reads over the shared connection of a database; the embedded database has none. */
@@ -115,7 +119,7 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
     return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })
   }
 
-  const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>) =>
+  const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>, limit: number) =>
     Effect.contextWith((context: Context.Context<never>) =>
       Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
         const connection = take()
@@ -123,7 +127,7 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
         const statement = { started: now(), isOver: false }
         // Nothing may come between this and sending the statement: a place without an answer is lost.
         shared.unanswered += 1
-        shared.taken += 1
+        shared.taken += limit
         shared.used += 1
         const answered = () => {
           shared.unanswered -= 1

@@ -15,11 +15,11 @@ interface Answer {
 }
 
 const answers = (short: Short, count: number) =>
-  Effect.forEach(Array.range(1, count), (value) => short<Answer>(backend, [value]), { concurrency: "unbounded" })
+  Effect.forEach(Array.range(1, count), (value) => short<Answer>(backend, [value], 1), { concurrency: "unbounded" })
 
 /** The process of the connection, once it is open. */
 const opened = Effect.fnUntraced(function* (short: Short) {
-  const read = Effect.map(short<Answer>(backend, [1]), (rows) => rows?.[0]?.pid)
+  const read = Effect.map(short<Answer>(backend, [1], 1), (rows) => rows?.[0]?.pid)
   return yield* Effect.repeat(Effect.tap(read, Effect.yieldNow), { until: (pid) => pid !== undefined })
 })
 
@@ -33,7 +33,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       yield* fakeTimers
       const short = yield* open
       const first = yield* opened(short)
-      const leaving = yield* Effect.forkChild(short("select pg_sleep(0.05)", []), { startImmediately: true })
+      const leaving = yield* Effect.forkChild(short("select pg_sleep(0.05)", [], 1), { startImmediately: true })
       const staying = yield* Effect.forkChild(answers(short, 40), { startImmediately: true })
       yield* Fiber.interrupt(leaving)
       const found = (yield* Fiber.join(staying)).flatMap((rows) => rows ?? [])
@@ -68,8 +68,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       const { sql: admin } = yield* TestDatabase
       const short = yield* open
       const first = yield* opened(short)
-      assert.isUndefined(yield* short("select 1 / $1::int", [0]))
-      const waiting = yield* Effect.forkChild(short("select pg_sleep(5)", []), { startImmediately: true })
+      assert.isUndefined(yield* short("select 1 / $1::int", [0], 1))
+      const waiting = yield* Effect.forkChild(short("select pg_sleep(5)", [], 1), { startImmediately: true })
       yield* admin`select pg_terminate_backend(${first ?? 0}::int)`
       assert.isUndefined(yield* Fiber.join(waiting))
       assert.notStrictEqual(yield* opened(short), first)

@@ -1,6 +1,6 @@
 /** Short reads share connections: bounded in number, sent together, and without an answer where one is slow. */
 import { assert, it } from "@effect/vitest"
-import { Array, Effect, Exit, Fiber } from "effect"
+import { Array, Deferred, Effect, Exit, Fiber } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
@@ -34,10 +34,10 @@ const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, 
     answered: () => {},
     pipelined: { attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
   })
-  const read = short("select 1", [])
+  const read = short("select 1", [], 1)
   yield* read
   yield* TestClock.adjust(0)
-  return { read, seen }
+  return { read, seen, short }
 })
 
 const noAnswer = Exit.succeed(Exit.succeed(undefined))
@@ -106,5 +106,20 @@ it.effect("a shared connection has 16 unanswered statements at most, which are s
     yield* turn
     assert.strictEqual(seen.sent, 16)
     for (const refused of reads.slice(16)) assert.deepStrictEqual(refused.pollUnsafe(), noAnswer)
+  })
+)
+
+it.effect("a shared connection takes statements of 16,000 rows before all of them are answered", () =>
+  Effect.gen(function* () {
+    const answer = yield* Deferred.make<typeof empty>()
+    const { seen, short } = yield* reader(Deferred.await(answer))
+    const pages = yield* Effect.forEach([15_000, 1000, 1], (limit) => begun(short("select 1", [], limit)))
+    yield* turn
+    assert.strictEqual(seen.sent, 2)
+    assert.deepStrictEqual(pages[2]?.pollUnsafe(), noAnswer)
+    yield* Deferred.succeed(answer, empty)
+    yield* begun(short("select 1", [], 1))
+    yield* turn
+    assert.strictEqual(seen.sent, 3)
   })
 )
