@@ -137,7 +137,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
     })
   )
 
-  it.effect("of tables without a trigger or an index are refused, and restart with a reset once they are whole", () =>
+  it.effect("of tables without a trigger or an index are refused, and restart once they are whole", () =>
     Effect.gen(function* () {
       const { clock, read, run } = yield* reader
       const tables = ["charge_refunds", "charge_payments", "charge_adjustments"]

@@ -51,14 +51,10 @@ export const ways = {
        select * from (values ${row(table, value)}, ${row(table, value, "n")}) n where true`
   ),
   copy: way(none, copy),
-  "upsert of a new row": way(none, (table, value) => upsert(table, value)),
   upsert: way(itself, (table, value) => upsert(table, value)),
   "merge of a new row": way(none, (table, value) => merge(table, value)),
   merge: way(itself, (table, value) => merge(table, value)),
   "update of the mark": way(itself, (table, value) => update(table, `${served}, ${tables[table].field} = '${value}'`)),
-  "update of the time of the mark": way(itself, (table, value) =>
-    update(table, `deleted_at = '2020-01-01', ${tables[table].field} = '${value}'`)
-  ),
   "update of another column": way(itself, (table, value) => update(table, `${tables[table].field} = '${value}'`)),
   "update of the id": way(
     another,
@@ -66,15 +62,8 @@ export const ways = {
       `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}',
        ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`
   ),
-  "update of the id and the mark": way(
-    another,
-    (table, value) =>
-      `update ${table} set id = '${tables[table].id}', ${tables[table].link} = '${tables[table].to}', ${served},
-       ${tables[table].field} = '${value}' where organization_id = 'org_a' and id = 'z'`
-  ),
   "delete and insert": way(itself, (table, value) => [remove(table), insert(table, value)]),
   "replicated insert": way(none, (table, value) => asReplica(insert(table, value))),
-  "replicated copy": way(none, (table, value) => asReplica(copy(table, value))),
   "replicated update": way(itself, (table, value) =>
     asReplica(update(table, `${served}, ${tables[table].field} = '${value}'`))
   ),

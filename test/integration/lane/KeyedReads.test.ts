@@ -96,7 +96,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     })
   )
 
-  it.effect("of an invalid key asks where keys are, so that the next one is looked up beside the records", () =>
+  it.effect("of an invalid key asks where keys are, so that the next is looked up beside the records", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const asked = yield* Deferred.make<void>()

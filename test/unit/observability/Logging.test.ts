@@ -5,7 +5,6 @@ import { assert, it as test, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } from "effect"
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
-import { Scheduler, SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { LogWriter } from "../../../src/observability/LogWriter.ts"
 import { accessLog, describeHead, RequestObservers } from "../../../src/observability/RequestFacts.ts"
@@ -208,18 +207,8 @@ test.effect("a request whose client leaves first has a line with 499", () =>
 
 const taken = logged(options)
 const signingSecrets = IntakeSecrets.layerMemory({ org_signed: [Redacted.make("whsec_c2VjcmV0")] })
-const broken = Layer.effect(
-  Scheduler,
-  Effect.map(Scheduler, (scheduler) => ({
-    ...scheduler,
-    schedule: (delivery: Parameters<Scheduler["Service"]["schedule"]>[0]) =>
-      delivery.organization === "org_down"
-        ? Effect.fail(new SchedulerUnavailable({ message: "down" }))
-        : scheduler.schedule(delivery)
-  }))
-).pipe(Layer.provide(layerMemory))
 
-layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Layer.provide(taken.layer)))(
+layer(layerIntake(Layer.merge(layerMemory, signingSecrets)).pipe(Layer.provide(taken.layer)))(
   "the line of a delivery",
   (it) => {
     const path = "/api/v1/invoice-deletions"
@@ -233,8 +222,7 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, signingSecrets)).pipe(Laye
     it.effect.each([
       ["is scheduled", "first", "org_a", undefined, 202, { outcome: "scheduled" }],
       ["is a duplicate", "first", "org_a", undefined, 200, { outcome: "duplicate" }],
-      ["has a used key", "first", "org_a", { invoices: [{ invoice_id: "b" }] }, 422, { outcome: "key_reused" }],
-      ["is not stored", "second", "org_down", undefined, 503, { outcome: "unavailable" }]
+      ["has a used key", "first", "org_a", { invoices: [{ invoice_id: "b" }] }, 422, { outcome: "key_reused" }]
     ] as const)("has the outcome of one that %s", ([, idempotency_key, organization, json, status, more]) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* lineOfDelivery(idempotency_key, organization, json), {

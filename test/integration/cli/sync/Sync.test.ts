@@ -34,7 +34,7 @@ const stand = Effect.gen(function* () {
 })
 
 /** Lets what is due run, again and again, while so much time goes by. */
-const pass = (seconds: number) => Effect.repeat(TestClock.adjust("500 millis"), { times: seconds * 2 })
+const pass = (seconds: number) => Effect.repeat(TestClock.adjust("1 second"), { times: seconds })
 
 const watch = Duration.seconds(5)
 
