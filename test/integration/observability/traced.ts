@@ -1,122 +1,44 @@
-/** The service in this process over a database with the demo data, and what it exports to a collector. */
+/** The service in this process over a database with the demo data, and the spans that it makes. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
-import { HttpClient, HttpClientResponse } from "effect/http"
-import { OtlpExporter } from "effect/observability"
+import { Clock, Context, Duration, Effect, Layer, Option, Redacted, References, Tracer } from "effect"
+import { SpanPropagationEnabled } from "effect/sql/Statement"
 import * as App from "../../../src/app/App.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
-import * as Otlp from "../../../src/observability/Otlp.ts"
+import * as Tracing from "../../../src/observability/Tracing.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
 import { InProcess } from "../../support/inProcess.ts"
+import { keeping } from "../../support/Recorded.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** Secrets that no collector may see. */
-export const secrets = { stripe: "sk_test_0123456789abcdefghijkl", collector: "the-key-of-the-collector" }
+/** A secret that is in no span. */
+export const secret = "sk_test_0123456789abcdefghijkl"
 
-const attributes = Schema.Record(Schema.String, Schema.Unknown)
-const ids = { traceId: Schema.String, spanId: Schema.String }
-const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
-
-const Span = Schema.Struct({
-  ...ids,
-  parentSpanId: Schema.optionalKey(Schema.String),
-  name: Schema.String,
-  kind: Schema.Int,
-  startTimeUnixNano: Schema.String,
-  endTimeUnixNano: Schema.String,
-  status: Schema.Struct({ code: Schema.Int }),
-  attributes
-})
-export type Span = typeof Span.Type
-
-/** The kinds of spans, and the code of a failure, in the protocol. */
-export const [server, client, consumer, failure] = [2, 3, 5, 2]
-
-const Line = Schema.Struct({
-  traceId: Schema.optionalKey(Schema.String),
-  spanId: Schema.optionalKey(Schema.String),
-  severityText: Schema.String,
-  body: Schema.String,
-  attributes
-})
-
-const Export = Schema.Struct({
-  resourceSpans: Schema.optionalKey(listOf({ scopeSpans: listOf({ spans: Schema.Array(Span) }) })),
-  resourceLogs: Schema.optionalKey(
-    listOf({ resource: Schema.Struct({ attributes }), scopeLogs: listOf({ logRecords: Schema.Array(Line) }) })
-  )
-})
-const decode = Schema.decodeUnknownEffect(Export)
-
-/** The value of an object such as `{ intValue: "1" }`. */
-const valueOf = (held: object) => {
-  const [[type, value] = ["", undefined]] = Object.entries(held)
-  return type === "intValue" ? Number(value) : value
+/** The spans so far. */
+export class Spans extends Context.Service<Spans, ReturnType<typeof keeping>>()(
+  "practice-data/test/integration/observability/Spans"
+) {
+  static readonly layer = Layer.sync(Spans, keeping)
 }
 
-/** A message with attributes and bodies as plain values. */
-const plain = (text: string): unknown =>
-  JSON.parse(text, (name, value) => {
-    if (name === "body") return String(valueOf(value))
-    if (name !== "attributes") return value
-    return Object.fromEntries(Array.from(value, ({ key, value: held }) => [key, valueOf(held)]))
-  })
-
-/** The requests that a collector got. */
-export class Collector extends Context.Service<
-  Collector,
-  Array<{ readonly text: string; readonly headers: Readonly<Record<string, string | undefined>> }>
->()("practice-data/test/integration/observability/Collector") {
-  static readonly layer = Layer.sync(Collector, () => [])
-
-  /** The client of the exporter. */
-  static readonly client = Layer.effect(
-    HttpClient.HttpClient,
-    Effect.map(Collector, (seen) =>
-      HttpClient.make((request) => {
-        const text = request.body._tag === "Uint8Array" ? Buffer.from(request.body.body).toString() : ""
-        seen.push({ text, headers: request.headers })
-        return Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}")))
-      })
+/** As a process makes traces that exports them all. */
+const tracing = Layer.unwrap(
+  Effect.gen(function* () {
+    const { tracer } = yield* Spans
+    return Layer.mergeAll(
+      Layer.succeed(Tracing.Traces, { tracer, describe: Tracing.describe(yield* Clock.Clock), ratio: 1 }),
+      Layer.effect(Tracer.Tracer, Tracing.describing(tracer)),
+      Layer.succeed(SpanPropagationEnabled, true),
+      Layer.succeed(References.TracerEnabled, false)
     )
-  )
-
-  /** All exports so far. */
-  static readonly exports = Effect.gen(function* () {
-    yield* (yield* OtlpExporter.Flusher).flush
-    return yield* Effect.forEach(yield* Collector, ({ text }) => Effect.orDie(decode(plain(text))))
   })
-
-  static readonly spans = Effect.map(Collector.exports, (all) =>
-    all.flatMap(({ resourceSpans = [] }) => resourceSpans.flatMap((of) => of.scopeSpans.flatMap(({ spans }) => spans)))
-  )
-
-  /** The log lines, each with the attributes of its resource. */
-  static readonly lines = Effect.map(Collector.exports, (all) =>
-    all.flatMap(({ resourceLogs = [] }) =>
-      resourceLogs.flatMap(({ resource, scopeLogs }) =>
-        scopeLogs.flatMap(({ logRecords }) => logRecords).map((line) => ({ ...line, resource: resource.attributes }))
-      )
-    )
-  )
-}
-
-const exporting = Layer.merge(
-  Otlp.layerNoDeps({
-    otlpEndpoint: Option.some(new URL("http://collector")),
-    otlpHeaders: Redacted.make({ "x-api-key": secrets.collector }),
-    otlpServiceName: "practice-data",
-    traceRatio: 1
-  }),
-  Layer.succeed(References.TracerEnabled, false)
-).pipe(Layer.provide(Collector.client))
+)
 
 const unreachable = PspClient.layerStripe({
-  secretKey: Redacted.make(secrets.stripe),
+  secretKey: Redacted.make(secret),
   apiUrl: Option.some(new URL("http://127.0.0.1:1"))
 })
 
@@ -137,14 +59,20 @@ const inProcess = Layer.unwrap(
 
 /** All of it. Tasks are due at once. */
 export const traced = Layer.merge(inProcess, services).pipe(
-  Layer.provideMerge(exporting),
-  Layer.provideMerge([TestDatabase.layerDemo, Collector.layer])
+  Layer.provideMerge(tracing),
+  Layer.provideMerge([TestDatabase.layerDemo, Spans.layer])
 )
 
-/** The spans that came in, once there is one that a test waits for. */
-export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Span) => boolean) {
-  yield* eventually(what, Collector.spans, (found) => found.some(isThere))
-  return yield* Collector.spans
+/** The id of the span that a span is below, if there is one. */
+export const parentOf = ({ parent }: Tracer.NativeSpan) =>
+  Option.getOrUndefined(Option.map(parent, ({ spanId }) => spanId))
+
+/** The spans that have ended, once there is one that a test waits for. */
+export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Tracer.NativeSpan) => boolean) {
+  const { spans } = yield* Spans
+  const ended = () => spans.filter(({ status }) => status._tag === "Ended")
+  yield* eventually(what, () => ended().some(isThere))
+  return ended()
 })
 
 /** A span with those below it, by their names. */
@@ -153,11 +81,8 @@ interface Tree {
 }
 
 /** The tree of a trace: each span by its name, with those below it in the order of their beginnings. */
-const treeOf = (spans: ReadonlyArray<Span>, { name, spanId }: Span): Tree => ({
-  [name]: spans
-    .filter(({ parentSpanId }) => parentSpanId === spanId)
-    .toSorted((one, other) => Number(BigInt(one.startTimeUnixNano) - BigInt(other.startTimeUnixNano)))
-    .map((span) => treeOf(spans, span))
+const treeOf = (spans: ReadonlyArray<Tracer.NativeSpan>, { name, spanId }: Tracer.NativeSpan): Tree => ({
+  [name]: spans.filter((span) => parentOf(span) === spanId).map((span) => treeOf(spans, span))
 })
 
 let made = 0
@@ -171,12 +96,12 @@ export const newCaller = () => {
 
 /** The spans of the trace of a caller, whose first span here has ended. The first use of a key is recorded at any time. */
 export const traceOf = Effect.fnUntraced(function* (callerId: string) {
-  const isRoot = ({ kind, traceId }: Span) => kind === server && traceId === callerId
+  const isRoot = ({ kind, traceId }: Tracer.NativeSpan) => kind === "server" && traceId === callerId
   const spans = yield* spansWith("the trace", isRoot)
   const root = spans.find(isRoot)
   assert.isDefined(root)
   const all = spans.filter(
-    (span) => span.traceId === callerId && span.attributes["db.query.text"] !== "select touch_api_key($1)"
+    (span) => span.traceId === callerId && span.attributes.get("db.query.text") !== "select touch_api_key($1)"
   )
   return { all, root, tree: treeOf(all, root) }
 })

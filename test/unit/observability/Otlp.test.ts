@@ -1,7 +1,7 @@
-/** A collector that hangs or redirects: nothing waits for it. */
+/** The exports to a collector, and one that hangs or redirects: nothing waits for it. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Option, Redacted, References, Scope } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
+import { FetchHttpClient, HttpClient, type HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as Otlp from "../../../src/observability/Otlp.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -56,5 +56,28 @@ it.effect("An export follows no redirect, which would take its headers to anothe
     }
     yield* Effect.scoped(Layer.build(Otlp.layer(settings))).pipe(Effect.provideService(FetchHttpClient.Fetch, fetch))
     assert.deepStrictEqual(redirects, ["manual"])
+  }).pipe(withRegistry)
+)
+
+it.effect("An export has log lines with their trace, and without secrets, and the headers that are set", () =>
+  Effect.gen(function* () {
+    const sent: Array<HttpClientRequest.HttpClientRequest> = []
+    const client = HttpClient.make((request) => {
+      sent.push(request)
+      return Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}")))
+    })
+    const exporting = Layer.provide(Otlp.layerNoDeps(settings), Layer.succeed(HttpClient.HttpClient, client))
+    yield* Effect.log("authorization: Bearer abc").pipe(
+      Tracing.root({ name: "a trace", kind: "internal" }),
+      Effect.provideService(References.TracerEnabled, false),
+      Effect.provide(exporting)
+    )
+    const textOf = (path: string) => {
+      const body = sent.find(({ url }) => url.endsWith(path))?.body
+      return body?._tag === "Uint8Array" ? Buffer.from(body.body).toString() : ""
+    }
+    const [, traceId = "none"] = /"traceId":"(\w+)"/.exec(textOf("traces")) ?? []
+    for (const text of [traceId, "authorization: Bearer …", "practice-data"]) assert.include(textOf("logs"), text)
+    assert.isTrue(sent.every(({ headers }) => headers["x-api-key"] === "secret"))
   }).pipe(withRegistry)
 )
