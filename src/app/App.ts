@@ -22,7 +22,6 @@ import { OrgResolver } from "../keys/OrgResolver.ts"
 import * as Lane from "../lane/Lane.ts"
 import * as Logging from "../observability/Logging.ts"
 import * as Otlp from "../observability/Otlp.ts"
-import * as ProcessRuntime from "../observability/ProcessRuntime.ts"
 import * as Recent from "../observability/Recent.ts"
 import { announce } from "./Announcement.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
@@ -163,7 +162,7 @@ const service = (settings: Settings) => {
     Layer.provideMerge(Listener.layer(app, { ...settings, isMeasured: true })),
     Layer.provide(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.lane))),
     Layer.provide(Server.layerObservers(settings)),
-    Layer.provideMerge(Layer.mergeAll(operators(settings), Probes.layer, ProcessRuntime.layer(roles))),
+    Layer.provideMerge(Layer.merge(operators(settings), Probes.layer)),
     Layer.provide(Recent.Recent.layer),
     Layer.provideMerge(HealthChecks.layer(roles)),
     Layer.provideMerge(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.services))),

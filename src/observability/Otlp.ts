@@ -45,19 +45,14 @@ const timeout = Duration.seconds(5)
 
 const layerClient = Layer.effect(
   HttpClient.HttpClient,
-  Effect.map(HttpClient.HttpClient, (client) =>
-    HttpClient.make((request) =>
-      Effect.timeoutOrElse(client.execute(request), {
-        duration: timeout,
-        orElse: () =>
-          Effect.fail(
-            new HttpClientError.HttpClientError({
-              // Without the headers of the request, which may be secrets.
-              reason: new HttpClientError.TransportError({ request: HttpClientRequest.post(request.url) })
-            })
-          )
-      })
-    )
+  Effect.map(
+    HttpClient.HttpClient,
+    HttpClient.transform((response, { url }) => {
+      // Without the headers of the request, which may be secrets.
+      const reason = new HttpClientError.TransportError({ request: HttpClientRequest.post(url) })
+      const failed = Effect.fail(new HttpClientError.HttpClientError({ reason }))
+      return Effect.timeoutOrElse(response, { duration: timeout, orElse: () => failed })
+    })
   )
 )
 

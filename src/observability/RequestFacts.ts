@@ -224,13 +224,6 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
   }
 }
 
-const isKnownMethod = (method: string) => /^(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|QUERY)$/.test(method)
-
-const spanName = ({ endpoint, method }: Head) => {
-  const verb = isKnownMethod(method) ? method : "HTTP"
-  return endpoint === "other" ? verb : `${verb} ${endpoint}`
-}
-
 /** Begins the span of a request, which continues the trace of its caller; undefined where it is not sampled. */
 export const startSpan = (
   context: Context.Context<never>,
@@ -239,14 +232,15 @@ export const startSpan = (
 ): Tracer.Span | undefined => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(head)) return undefined
+  const name = head.endpoint === "other" ? head.method : `${head.method} ${head.endpoint}`
   const parent = Tracing.parseTraceParent(traceparent)
-  return Tracing.start(traces, { name: spanName(head), kind: "server", startTime: Tracing.now(context), parent })
+  return Tracing.start(traces, { name, kind: "server", startTime: Tracing.now(context), parent })
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */
 export const endSpan = (context: Context.Context<never>, span: Tracer.Span, facts: RequestFacts) => {
   const attributes = {
-    "http.request.method": isKnownMethod(facts.method) ? facts.method : "_OTHER",
+    "http.request.method": facts.method,
     "url.scheme": "http",
     "url.path": facts.path,
     "http.route": facts.endpoint === "other" ? undefined : facts.endpoint,

@@ -1,4 +1,5 @@
-/** Probes of the databases, which read the figures of the backlog of tasks. */
+/** The figures of the process, and probes of its databases, which read those of the backlog of tasks. */
+import { getHeapStatistics } from "node:v8"
 import { Duration, Effect, Layer, Option, Record, Struct, identity } from "effect"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { Failure } from "../database/SqlFailure.ts"
@@ -8,6 +9,7 @@ import { Sweep } from "../deletions/Sweep.ts"
 import * as Series from "../observability/Series.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Time from "../observability/Time.ts"
+import { ownMemory, version } from "../process/Package.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
 const probe: StatementRequest<Failure> = {
@@ -48,11 +50,25 @@ const backlogProbe = (sql: Database, { gauge }: Series.Series) => {
   return Effect.match(read, { onFailure: () => show({}), onSuccess: show })
 }
 
-/** Probes the databases of the process, until the scope closes. */
+/** The memory and the CPU time of the process, and its build. */
+const measureProcess = Effect.fnUntraced(function* ({ gauge, read }: Series.Series, roles: ReadonlyArray<string>) {
+  yield* read("process_resident_memory_bytes", () => process.memoryUsage.rss())
+  yield* read("process_cpu_seconds_total", () => {
+    const { system, user } = process.cpuUsage()
+    return (system + user) / 1e6
+  })
+  yield* read("nodejs_heap_size_used_bytes", () => getHeapStatistics().used_heap_size)
+  yield* read("nodejs_heap_size_limit_bytes", () => getHeapStatistics().heap_size_limit)
+  gauge("process_memory_limit_bytes").set(ownMemory())
+  gauge("practice_data_build_info", { version, node: process.versions.node, roles: roles.join(",") }).set(1)
+})
+
+/** Measures the process and probes its databases, until the scope closes. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const health = yield* HealthChecks
     const series = yield* Series.current
+    yield* measureProcess(series, health.roles)
     const sweep = yield* Effect.serviceOption(Sweep)
     const hasTasks = health.roles.some((role) => role !== "data-api")
     const readBacklog = hasTasks ? backlogProbe(yield* TaskDatabase, series) : Effect.void

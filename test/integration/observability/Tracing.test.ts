@@ -79,8 +79,8 @@ layer(Traced.traced, live)("a trace", (it) => {
       const headers = { "user-agent": "x".repeat(5000) }
       yield* sendFrom(caller, { path: `/${"y".repeat(5000)}?token=${Traced.secret}`, method: "PURGE", headers })
       const { root, tree } = yield* Traced.traceOf(caller.traceId)
-      assert.deepStrictEqual(tree, { HTTP: [] })
-      assert.deepInclude(attributesOf(root), { "http.request.method": "_OTHER", "http.response.status_code": 404 })
+      assert.deepStrictEqual(tree, { PURGE: [] })
+      assert.deepInclude(attributesOf(root), { "http.request.method": "PURGE", "http.response.status_code": 404 })
       for (const text of root.attributes.values()) assert.isAtMost(String(text).length, 256)
       assert.isFalse((yield* Traced.Spans).spans.some(({ traceId }) => traceId === probe.traceId))
     })
