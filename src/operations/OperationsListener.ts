@@ -47,24 +47,16 @@ const guard = HttpMiddleware.make((httpEffect) =>
   })
 )
 
-/** `/metrics`: the text format of Prometheus. */
-const exposition = Effect.map(PrometheusMetrics.format(), (text) =>
-  HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
-)
-
-const get = <E, R>(path: HttpRouter.PathInput, handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  HttpRouter.route("GET", path, handler)
-
 /** The services of requests are those of the layer: also the registry of metrics. */
 const services = Layer.effectContext(Effect.context<HealthChecks | Recent | TaskDatabase>())
 
 /** The routes, over their services. */
 export const routes = Layer.mergeAll(
   HttpRouter.addAll([
-    get("/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
-    Page.route,
-    get("/metrics", exposition)
+    HttpRouter.route("GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
+    Page.route
   ]),
+  PrometheusMetrics.layerHttp(),
   HttpRouter.middleware(flow(unexpectedErrors, guard), { global: true })
 ).pipe(HttpRouter.provideRequest(services))
 
