@@ -32,17 +32,8 @@ const attribute = ([name, value]: readonly [string, Attributes[string]]) => {
 const voidElements = ["input", "link", "meta"]
 
 /** Escaped HTML. */
-export class Html {
+export interface Html {
   readonly text: string
-
-  private constructor(text: string) {
-    this.text = text
-  }
-
-  /** Markup of our own, as it is. */
-  static markup(text: string): Html {
-    return new Html(text)
-  }
 }
 
 /** The content of an element. Nothing is shown for `undefined` and `false`. */
@@ -50,8 +41,8 @@ export type Content = Html | string | number | undefined | false | ReadonlyArray
 
 const render = (content: Content): string => {
   if (content === undefined || content === false) return ""
-  if (content instanceof Html) return content.text
-  return typeof content === "object" ? content.map(render).join("") : escaped(String(content))
+  if (typeof content !== "object") return escaped(String(content))
+  return "text" in content ? content.text : content.map(render).join("")
 }
 
 /** Makes an element: `h("p", { class: "note" })("Text")`. Attributes that are `undefined` or `false` are left out. */
@@ -59,8 +50,7 @@ export const h =
   (name: string, attributes: Attributes = {}) =>
   (...content: ReadonlyArray<Content>): Html => {
     const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
-    if (voidElements.includes(name)) return Html.markup(start)
-    return Html.markup(`${start}${render(content)}</${name}>`)
+    return { text: voidElements.includes(name) ? start : `${start}${render(content)}</${name}>` }
   }
 
 /** A path with parameters. Those without a value are left out. */
@@ -91,15 +81,16 @@ a { color: var(--teal); text-underline-offset: .3em }
 code, pre { font: var(--mono); overflow-wrap: anywhere }
 pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
 
-export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
-  const common = [
+export const document = (title: string, style: string, ...body: ReadonlyArray<Content>): string => {
+  const head = h("head")(
     h("meta", { charset: "utf-8" })(),
     h("meta", { name: "viewport", content: "width=device-width, initial-scale=1" })(),
     h("meta", { name: "color-scheme", content: "light dark" })(),
     h("title")(title),
-    h("link", { rel: "icon", href: icon })()
-  ]
-  return `<!doctype html>\n${h("html", { lang: "en" })(h("head")(common, head), h("body")(body)).text}\n`
+    h("link", { rel: "icon", href: icon })(),
+    { text: `<style>${style}</style>` }
+  )
+  return `<!doctype html>\n${h("html", { lang: "en" })(head, h("body")(body)).text}\n`
 }
 
 /**

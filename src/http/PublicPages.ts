@@ -5,7 +5,7 @@ import { Context, Effect, Function, Layer, Option, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { downgrade } from "../api/openapi/JsonSchemas.ts"
-import { baseStyle, cacheable, document, h, Html, secured } from "./Html.ts"
+import { baseStyle, cacheable, document, h, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -83,7 +83,7 @@ export const landing = (served: Served, operationsUrl?: string) =>
       const page = (host: string) =>
         document(
           "Practice Data",
-          Html.markup(`<style>${style}</style>`),
+          style,
           h("main")(
             h("h1")("Practice Data"),
             h("p")("The data of a veterinary wellness-plan business, for its partners."),

@@ -7,7 +7,7 @@ import type { Health } from "../api/HealthApi.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { describe } from "../database/SqlFailure.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
-import { type Content, document, h, Html, link } from "../http/Html.ts"
+import { type Content, document, h, link } from "../http/Html.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as Time from "../observability/Time.ts"
 import { invocation, version } from "../process/Package.ts"
@@ -154,7 +154,7 @@ const overview = Effect.fnUntraced(function* (chosen: Chosen, now: number) {
 const respond = (now: number, status: number, content: Content) => {
   const html = document(
     "Practice Data operations",
-    Html.markup(`<style>${style}</style>`),
+    style,
     h("main")(h("h1")("Practice Data operations"), content),
     h("footer")(
       h("p")(`Version ${version}. As of `, h("time", { datetime: Format.iso(now) })(Format.utc(now)), ", in UTC.")
