@@ -6,16 +6,13 @@ import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 
-const duration = (
-  name: string,
-  range: Pick<Parameters<typeof Variable.duration>[1], "minimum" | "maximum">,
-  value: Variable.Length
-) => Variable.duration(name, { ...range, example: value }).pipe(Config.withDefault(Variable.toDuration(value)))
+const duration = (name: string, range: readonly [Variable.Length, Variable.Length], value: Variable.Length) =>
+  Config.withDefault(Variable.duration(name, range, value), Variable.toDuration(value))
 
-const timeout = (name: string, value: Variable.Length) => duration(name, { minimum: "100ms", maximum: "1h" }, value)
+const timeout = (name: string, value: Variable.Length) => duration(name, ["100ms", "1h"], value)
 
-const integer = (name: string, [minimum, maximum]: readonly [number, number], value: number) =>
-  Variable.integer(name, { minimum, maximum, example: value }).pipe(Config.withDefault(value))
+const integer = (name: string, range: readonly [number, number], value: number) =>
+  Config.withDefault(Variable.integer(name, range, value), value)
 
 const flag = (name: string) => Variable.boolean(name).pipe(Config.withDefault(false))
 
@@ -41,7 +38,7 @@ const address = (name: string) =>
 export const variables = {
   host: Config.option(address("HOST")),
   port: integer("PORT", [0, 65535], 3000),
-  drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
+  drain: Variable.duration("DRAIN", ["0s", "10m"], "2s").pipe(
     Config.withDefault(isatty(0) || isatty(1) ? Duration.zero : Duration.seconds(2))
   ),
   maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 1000),
@@ -49,8 +46,8 @@ export const variables = {
   bodyTimeout: timeout("BODY_TIMEOUT", "15s"),
   idleTimeout: timeout("IDLE_TIMEOUT", "75s"),
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
-  deletionDelay: duration("DELETION_DELAY", { maximum: "366d" }, "1m"),
-  taskRetention: duration("TASK_RETENTION", { maximum: "36500d" }, "90d"),
+  deletionDelay: duration("DELETION_DELAY", ["0s", "366d"], "1m"),
+  taskRetention: duration("TASK_RETENTION", ["0s", "36500d"], "90d"),
   requireSignatures: flag("REQUIRE_SIGNATURES"),
   lane: Variable.boolean("LANE").pipe(Config.withDefault(true)),
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
@@ -58,7 +55,7 @@ export const variables = {
   credentialsDatabaseUrl: Config.option(ConnectionUrl.variable("CREDENTIALS_DATABASE_URL")),
   // A task holds a connection for as long as it runs, beside which others are started and deliveries stored.
   poolSize: integer("DATABASE_POOL_SIZE", [2, 1000], 10),
-  rateLimit: Config.option(Variable.integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000, example: 100 })),
+  rateLimit: Config.option(Variable.integer("RATE_LIMIT", [1, 1_000_000], 100)),
   dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),
   stripeSecretKey: Config.option(
     secret("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", /^[\x21-\x7e]+$/)
@@ -79,7 +76,7 @@ export const variables = {
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
   logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty")),
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
-  operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
+  operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", [0, 65535], 9464)),
   operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
   otlpEndpoint: Config.option(
     Variable.variable(

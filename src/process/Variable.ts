@@ -34,10 +34,7 @@ export const text = (name: string, expected: string, longest: number) =>
   variable(name, expected, (given) => (given.trim() === given && given.length <= longest ? given : undefined))
 
 /** An integer of a range, both ends included. */
-export const integer = (
-  name: string,
-  { example, maximum, minimum }: Readonly<Record<"minimum" | "maximum" | "example", number>>
-) =>
+export const integer = (name: string, [minimum, maximum]: readonly [number, number], example: number) =>
   variable(name, `an integer from ${minimum} to ${maximum}, such as ${example}`, (given) => {
     const value = Number(given)
     return /^\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
@@ -58,13 +55,10 @@ const parsed = (given: string) =>
 
 export const toDuration = (length: Length) => Option.getOrThrow(parsed(length))
 
-/** A duration of a range, both ends included. The minimum is 0 by default. */
-export const duration = (
-  name: string,
-  { example, maximum, minimum }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
-) => {
-  const range = minimum === undefined ? `of at most ${maximum}` : `from ${minimum} to ${maximum}`
-  const between = Duration.between({ minimum: toDuration(minimum ?? "0s"), maximum: toDuration(maximum) })
+/** A duration of a range, both ends included. */
+export const duration = (name: string, [minimum, maximum]: readonly [Length, Length], example: Length) => {
+  const range = minimum === "0s" ? `of at most ${maximum}` : `from ${minimum} to ${maximum}`
+  const between = Duration.between({ minimum: toDuration(minimum), maximum: toDuration(maximum) })
   return variable(name, `a duration ${range}, such as ${example}`, (given) =>
     Option.getOrUndefined(Option.filter(parsed(given), between))
   )
