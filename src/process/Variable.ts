@@ -1,5 +1,5 @@
 /** Environment variables. An error names what the variable expects, with an example. An empty variable counts as unset. */
-import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
+import { Config, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 
 const longestShown = 40
 
@@ -85,10 +85,3 @@ const truths = new Map(
 
 export const boolean = (name: string) =>
   variable(name, "a boolean such as true or false", (given) => truths.get(given.toLowerCase()))
-
-/** The name of the variable that a configuration reads first, set or not. */
-export const firstName = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
-  const names: Array<string> = []
-  yield* Effect.ignore(config.parse(ConfigProvider.make((path) => Effect.sync(() => void names.push(path.join("_"))))))
-  return names[0] ?? ""
-})

@@ -1,34 +1,24 @@
 /** The doctor: finds what keeps an installation from working, and advises what to do. It changes nothing. */
-import { Array, Config, Duration, Effect, Option, Record, Redacted, Result } from "effect"
+import { Array, type Config, Duration, Effect, Option, Record, Redacted } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type PspKind, pspGroups } from "../../api/Psp.ts"
 import { decodeTexts } from "../../database/Columns.ts"
-import { connectionOptions, format } from "../../database/ConnectionUrl.ts"
 import { connect, type PoolOptions } from "../../database/Database.ts"
 import { poolOptions } from "../../database/Databases.ts"
 import { sqlMessage } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
-import * as Variable from "../../process/Variable.ts"
 import { type PspError, stripe } from "../../psp/PspClient.ts"
 import { neededBy } from "../Privileges.ts"
 import { readSettings, type Role, type Settings, variables } from "../Settings.ts"
 import * as Checks from "./DatabaseChecks.ts"
 import { type Fact, fail, ok, warn } from "./DatabaseChecks.ts"
 
-/** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
-const shown = (value: unknown, text: string) => {
-  const inner = Option.isOption(value) ? Option.getOrUndefined(value) : value
-  if (!Redacted.isRedacted(inner)) return text
-  return Result.match(connectionOptions(text), { onFailure: () => "(set)", onSuccess: format })
-}
-
-/** The fact about a variable, unless it is unset. */
-const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
-  const name = yield* Variable.firstName(setting)
-  const text = yield* Config.withDefault(Config.String(name), "")
-  const value = yield* Effect.result(setting)
-  if (Result.isSuccess(value)) return text === "" ? [] : [ok(`${name}=${shown(value.success, text)}`)]
-  return [fail(Failure.explain(value.failure), `Set ${name} to a valid value, or unset it.`)]
+/** The variables that are wrong. */
+const configuration = Effect.gen(function* () {
+  const all: ReadonlyArray<Config.Config<unknown>> = Object.values(variables)
+  const [, wrong] = yield* Effect.partition(all, (variable) => variable)
+  const faults = wrong.map((error) => fail(Failure.explain(error), "Set the variable to a valid value, or unset it."))
+  return faults.length > 0 ? faults : [ok("Every variable is valid.")]
 })
 
 const advice = "Check the URL (host, port, login, password, sslmode), and that the server is running. See its log."
@@ -126,8 +116,7 @@ const inArea = (area: string, found: ReadonlyArray<Fact>) => found.map((fact): F
 
 /** Examines the configuration, the databases and the processor. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const settingsOfAll: ReadonlyArray<Config.Config<unknown>> = Object.values(variables)
-  const findings = inArea("Configuration", (yield* Effect.forEach(settingsOfAll, inspect)).flat())
+  const findings = inArea("Configuration", yield* configuration)
   const read = yield* Effect.option(readSettings)
   if (Option.isNone(read)) return findings
   const settings = read.value
