@@ -11,9 +11,6 @@ export const listen = (server: Server, port = 0) =>
     })
   })
 
-/** Stops listening, and waits until the last socket is closed. */
-export const close = (server: Server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
-
 /** Has a server listen on a free port until the scope closes. Returns the port, and the sockets that are open. */
 export const on = Effect.fnUntraced(function* (server: Server) {
   const sockets = new Set<Socket>()

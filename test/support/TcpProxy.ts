@@ -1,15 +1,10 @@
 /** A TCP proxy that can be cut, so that a program loses one of its databases while the database itself stays up. */
 import { createServer, connect, type Socket } from "node:net"
 import { Effect } from "effect"
-import { close, listen } from "./Listening.ts"
+import * as Listening from "./Listening.ts"
 
-/** How a cut proxy treats its peers: as a closed port, as a network that swallows everything, or as a broken one. */
-type Cut = "refuse" | "swallow" | "reset"
-
-const flow = (near: Socket, far: Socket) => {
-  near.pipe(far)
-  far.pipe(near)
-}
+/** How a cut proxy treats its peers: as a network that swallows everything, or as a broken one. */
+type Cut = "swallow" | "reset"
 
 /** A proxy to an address, which may be another one for later connections. It is whole at first. */
 export const make = Effect.fnUntraced(function* (target: () => { readonly hostname: string; readonly port: string }) {
@@ -20,31 +15,25 @@ export const make = Effect.fnUntraced(function* (target: () => { readonly hostna
     const { hostname, port: farPort } = target()
     const far = connect(Number(farPort), hostname)
     connections.set(near, far)
-    near.on("error", () => near.destroy())
     far.on("error", () => far.destroy())
     near.once("close", () => {
       connections.delete(near)
       far.destroy()
     })
     far.once("close", () => near.destroy())
-    if (state === "whole") flow(near, far)
-    else if (state === "reset") near.resetAndDestroy()
+    if (state === "reset") near.resetAndDestroy()
+    if (state !== "whole") return
+    near.pipe(far)
+    far.pipe(near)
   }
 
-  const server = createServer({ pauseOnConnect: true }, accept)
-  const port = yield* Effect.acquireRelease(listen(server), () =>
-    Effect.suspend(() => {
-      for (const near of connections.keys()) near.destroy()
-      return server.listening ? close(server) : Effect.void
-    })
-  )
-
+  const { port } = yield* Listening.on(createServer({ pauseOnConnect: true }, accept))
   return {
     host: "127.0.0.1",
     port,
     /** Cuts new and existing connections. */
     cut: (how: Cut) =>
-      Effect.suspend(() => {
+      Effect.sync(() => {
         state = how
         for (const [near, far] of connections) {
           if (how === "swallow") {
@@ -52,18 +41,9 @@ export const make = Effect.fnUntraced(function* (target: () => { readonly hostna
             far.unpipe().pause()
           } else near.resetAndDestroy()
         }
-        return how === "refuse" ? close(server) : Effect.void
-      }),
-    /** Makes it whole again. What was swallowed arrives late. */
-    mend: Effect.suspend(() => {
-      state = "whole"
-      for (const [near, far] of connections) flow(near, far)
-      return server.listening ? Effect.void : Effect.asVoid(listen(server, port))
-    })
+      })
   }
 })
-
-export type TcpProxy = Effect.Success<ReturnType<typeof make>>
 
 /** A proxy before the server of a URL, and the URL that leads through it. */
 export const through = Effect.fnUntraced(function* (direct: string) {

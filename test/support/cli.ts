@@ -44,18 +44,12 @@ export const runWith = (environment: Process.Environment, command: ReadonlyArray
 export const cli = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(TestDatabase, ({ url }) => runWith({ DATABASE_URL: url }, command))
 
-interface Options {
-  readonly environment: Process.Environment
-  /** The milliseconds after which it is killed. By default a hung one is. */
-  readonly killedAfter?: number
-}
-
-/** Runs a command as a process of its own, to its end. */
-export const processWith = ({ environment, killedAfter = 200_000 }: Options, command: ReadonlyArray<string>) =>
+/** Runs a command as a process of its own, to its end. A hung one is killed. */
+export const processWith = (environment: Process.Environment, command: ReadonlyArray<string>) =>
   runProcess(Process.node, [program, ...command], {
     cwd: Process.root,
     env: { NO_COLOR: "1", ...environment },
-    timeout: killedAfter
+    timeout: 200_000
   })
 
 /** Starts a command as a process of its own. It is killed when the scope closes. */

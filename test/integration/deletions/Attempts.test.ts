@@ -25,7 +25,7 @@ const isStartedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
   return yield* Task.claimOne()
 })
 
-Task.suite("a task", Task.stores, {
+Task.suiteOfEach("a task", {
   "is started when it is due, the oldest first": Effect.gen(function* () {
     const tasks = Task.idsOf(yield* backlog(40))
     yield* TestClock.adjust(Task.delay)
@@ -70,7 +70,7 @@ Task.suite("a task", Task.stores, {
   })
 })
 
-Task.suite("an attempt", Task.stores, {
+Task.suiteOfEach("an attempt", {
   "that failed is followed by another after the given time, unless it is the eighth": Effect.gen(function* () {
     const { fail, postpone } = yield* Scheduler
     let { claim } = yield* Task.claimed("1")
@@ -118,7 +118,7 @@ Task.suite("an attempt", Task.stores, {
   })
 })
 
-Task.suite("organizations take turns:", Task.postgres, {
+Task.suite("organizations take turns:", {
   "a due task is among the first, however many of another organization are older": Effect.gen(function* () {
     yield* backlog(40, "org_a")
     const { taskId } = yield* Task.scheduled(Task.delivery("honest", undefined, "org_m"))

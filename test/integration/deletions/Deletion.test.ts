@@ -79,47 +79,46 @@ const published = Layer.tap(
 )
 
 layer(published, Task.onDatabase)("a deletion", (it) => {
-  for (const { scheduler, store } of Task.postgres)
-    it.effect.prop(
-      `deletes what its items fit, in its organization alone, and counts the others (${store})`,
-      { someTasks },
-      ({ someTasks: given }) =>
-        Effect.gen(function* () {
-          const sql = yield* seedInvoices
-          // Another organization has all these ids in rows that no item fits.
-          yield* sql`
+  it.effect.prop(
+    "deletes what its items fit, in its organization alone, and counts the others",
+    { someTasks },
+    ({ someTasks: given }) =>
+      Effect.gen(function* () {
+        const sql = yield* seedInvoices
+        // Another organization has all these ids in rows that no item fits.
+        yield* sql`
             insert into invoices (organization_id, id, home_clinic, client_id)
             select 'org_0', id, 'nowhere', 'nobody' from invoices where organization_id = 'org_a'`
-          yield* sql`
+        yield* sql`
             insert into invoice_lines (organization_id, id, invoice, clinic)
             select 'org_0', id, 'none', 'nowhere' from invoice_lines where organization_id = 'org_a'`
-          const before = yield* rowsOf(sql)
-          const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
-            const made = Task.delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
-            return Effect.as(Task.scheduled(made), made)
-          })
-          yield* TestClock.adjust(Task.delay)
-          const claims = yield* Task.claimAll()
-          const outcomes = yield* Effect.forEach(claims, Task.runOne)
-          for (const { deletions, taskId } of tasks) {
-            const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
-            assert.deepStrictEqual(outcome, expected(deletions).outcome)
-          }
-          const ids = owners.map((owner) =>
-            tasks.flatMap(({ deletions, organization }) =>
-              organization === owner ? Array.fromIterable(expected(deletions).ids) : []
-            )
+        const before = yield* rowsOf(sql)
+        const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
+          const made = Task.delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
+          return Effect.as(Task.scheduled(made), made)
+        })
+        yield* TestClock.adjust(Task.delay)
+        const claims = yield* Task.claimAll()
+        const outcomes = yield* Effect.forEach(claims, Task.runOne)
+        for (const { deletions, taskId } of tasks) {
+          const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
+          assert.deepStrictEqual(outcome, expected(deletions).outcome)
+        }
+        const ids = owners.map((owner) =>
+          tasks.flatMap(({ deletions, organization }) =>
+            organization === owner ? Array.fromIterable(expected(deletions).ids) : []
           )
-          const rows = yield* rowsOf(sql)
-          for (const [index, row] of rows.entries()) {
-            const { id, is_deleted, owner } = row
-            const named = ids[owners.findIndex((each) => each === owner)] ?? []
-            assert.strictEqual(is_deleted, named.includes(id), `${owner}/${id}`)
-            if (!is_deleted) assert.deepStrictEqual(row, before[index])
-          }
-        }).pipe(Effect.provide(Layer.fresh(scheduler)), Task.inItsOwnTime),
-      { arbitrary: { runs: 10, size: 20, maxShrinks: 50 } }
-    )
+        )
+        const rows = yield* rowsOf(sql)
+        for (const [index, row] of rows.entries()) {
+          const { id, is_deleted, owner } = row
+          const named = ids[owners.findIndex((each) => each === owner)] ?? []
+          assert.strictEqual(is_deleted, named.includes(id), `${owner}/${id}`)
+          if (!is_deleted) assert.deepStrictEqual(row, before[index])
+        }
+      }).pipe(Effect.provide(Layer.fresh(Task.layerPostgres)), Task.inItsOwnTime),
+    { arbitrary: { runs: 10, size: 20, maxShrinks: 50 } }
+  )
 })
 
 const millisOf = (time: string | null | undefined) =>
@@ -130,7 +129,6 @@ const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
 
 Task.suite(
   "a deletion",
-  Task.postgres,
   {
     "keeps the first time of a deletion, and changes updated_at each time": Effect.gen(function* () {
       const sql = yield* seedInvoices

@@ -7,7 +7,7 @@ import * as Retention from "../../../src/deletions/Retention.ts"
 import { elsewhere, openTransaction, settler } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
 import { fits, insertX, insertX1, invoice, line, loaded, settled } from "./loaders.ts"
-import { claimedFor, delay, deleted, runOne, postgres, suite } from "../../support/deletions/tasks.ts"
+import { claimedFor, delay, deleted, runOne, suite } from "../../support/deletions/tasks.ts"
 import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -15,7 +15,6 @@ const writes = { ...Loaders.ways, "truncate and reload": Loaders.reload }
 
 suite(
   "after a deletion, a row stays deleted, or becomes it, and other columns are taken:",
-  postgres,
   Object.fromEntries(
     Object.entries(writes).map(([name, { from, statements }]) => [
       name,
@@ -83,7 +82,7 @@ const rule = (
     )
   })
 
-suite("a deletion that came before its record is judged once, when it comes:", postgres, {
+suite("a deletion that came before its record is judged once, when it comes:", {
   "it is deleted, with a line before it": rule(invoice, "deleted", true, insertX1, insertX),
   "one that fits is deleted, with a line after it": rule(fits, "deleted", true, insertX, insertX1),
   "one that does not fit is served, with a line before it": rule(misfits, "client_mismatch", false, insertX1, insertX),
@@ -93,7 +92,7 @@ suite("a deletion that came before its record is judged once, when it comes:", p
   ])
 })
 
-suite("facts", postgres, {
+suite("facts", {
   "are kept when their payload is emptied, but for those whose record never came": Effect.gen(function* () {
     yield* Loaders.begin({ invoices: "x" })
     yield* deleted("deletion", { ...invoice, ...line })

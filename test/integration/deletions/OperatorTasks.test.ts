@@ -158,7 +158,7 @@ const diesOf = (last_error: string) =>
     assert.deepStrictEqual(yield* row, dead)
   })
 
-Task.suite("the row of a task", Task.postgres, {
+Task.suite("the row of a task", {
   "has its times, attempts and outcome, and the last error until it is completed": Effect.gen(function* () {
     const { fail } = yield* Scheduler
     yield* Task.scheduled(Task.delivery("key"))

@@ -62,7 +62,7 @@ const waitsFor = (end: "commit" | "rollback", status: string, invoicesCount: num
     assert.strictEqual("receipt" in outcome && outcome.receipt.invoices_count, invoicesCount)
   })
 
-Task.suite("at once", Task.postgres, {
+Task.suite("at once", {
   "identical deliveries are one task, and duplicates with its receipt": Effect.gen(function* () {
     const { schedule } = yield* Scheduler
     const keys = Array.makeBy(12, (index) => `key-${index}`)
@@ -95,7 +95,7 @@ Task.suite("at once", Task.postgres, {
   })
 })
 
-Task.suite("beside", Task.postgres, {
+Task.suite("beside", {
   "finished tasks that a dump still sees, a look reads none, and finds a late one": Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     const { due } = yield* Scheduler

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Record } from "effect"
 import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { claimedFor, postgres, runOne, suite } from "../../support/deletions/tasks.ts"
+import { claimedFor, runOne, suite } from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Runs SQL before an invoice is updated. */
@@ -25,7 +25,7 @@ const refusals = {
   "perform pg_terminate_backend(pg_backend_pid())": "postponed"
 }
 
-suite("a row that cannot be marked", postgres, {
+suite("a row that cannot be marked", {
   "fails its task, or postpones it where that was an outage or a lock, and keeps no other": Effect.gen(function* () {
     for (const [refusal, ending] of Object.entries(refusals)) {
       const sql = yield* seedInvoices

@@ -34,7 +34,7 @@ const states: Readonly<Record<Exclude<State, "cancelled">, Task.Check<Receipt>>>
   })
 }
 
-Task.suite("a scheduler", Task.stores, {
+Task.suiteOfEach("a scheduler", {
   "schedules a new delivery: received now, to run after the delay, with its counts": Effect.gen(function* () {
     const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
     const given = Task.delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
@@ -78,7 +78,7 @@ const retention = Duration.days(90)
 const empty = (limit = 100) =>
   Effect.flatMap(DateTime.now, (now) => Retention.empty(DateTime.subtractDuration(now, retention), limit))
 
-Task.suite("the payload of a task", Task.postgres, {
+Task.suite("the payload of a task", {
   "is emptied so long after the task's end, and a repeated delivery is still a duplicate": Effect.gen(function* () {
     const { schedule } = yield* Scheduler
     const { receipt } = yield* completed("1")

@@ -19,7 +19,6 @@ const noOrder = "Citus has no order of changes"
 
 Task.suite(
   "deletions beside each other:",
-  Task.postgres,
   {
     "rows of a transaction that is older than all facts are marked once it ends": Effect.gen(function* () {
       yield* Loaders.begin({ invoices: "other" })

@@ -41,7 +41,7 @@ const holding = Effect.flatMap(elsewhere, (other) =>
 
 const isServed = Effect.map(deletedIds, (ids) => assert.deepStrictEqual(ids, []))
 
-Task.suite("an undone deletion", Task.postgres, {
+Task.suite("an undone deletion", {
   "brings back an invoice with its lines, told as changes, once in the audit log": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const task = yield* Task.deleted("1", { ...invoice("i1"), invoice_lines: [{ invoice_line_id: "loose" }] })
@@ -212,7 +212,7 @@ const isRefused = Effect.fnUntraced(function* (task: Tasks.Identity, state: Stat
   assert.deepStrictEqual<unknown>(yield* Effect.flip(Commands.cancelTask(task)), new Tasks.NotChanged({ state }))
 }, Effect.orDie)
 
-Task.suite("a cancelled task", Task.postgres, {
+Task.suite("a cancelled task", {
   "never runs, keeps its key, and is emptied as one that has run": Effect.gen(function* () {
     yield* seedInvoices
     const { postpone, schedule } = yield* Scheduler

@@ -20,8 +20,8 @@ const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", head
 
 const loginsOf = { "data-api": "api", intake: "intake", worker: "worker" } as const
 
-/** `slow`: a statement takes three tenths of a second. `reading`: it refuses writes, as with a full disk. Of a role: with the login of it. `older` lacks a migration. */
-type Place = "up" | "refusing" | "silent" | "slow" | "empty" | "older" | "forbidden" | "reading" | Role
+/** `reading`: it refuses writes, as with a full disk. Of a role: with the login of it. `older` lacks a migration. */
+type Place = "up" | "refusing" | "silent" | "empty" | "older" | "forbidden" | "reading" | Role
 
 const options = {
   maxConnections: 2,
@@ -68,9 +68,6 @@ const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
   const database = yield* clientOf(proxied, options)
   yield* database`select 1`
-  const { run } = database
-  const slowly: typeof run = (request, statements) => Effect.delay(run(request, statements), "300 millis")
-  if (place === "slow") return Object.assign(database, { run: slowly })
   if (place === "silent") {
     yield* proxy.cut("swallow")
     // Before the connections are closed, which would wait for their statements.
@@ -85,8 +82,6 @@ interface Given {
   readonly tasks?: Place
   readonly changes?: FeedState
   readonly processor?: "up" | "down" | "none"
-  /** Called each time that the state of the processor is read. */
-  readonly onLook?: () => void
   /** The seconds since the worker last swept. */
   readonly unswept?: number
   /** The seconds that the databases' clock is behind this machine's. */
@@ -94,17 +89,14 @@ interface Given {
 }
 
 /** The checks over any databases. */
-const checksOf = (
-  { changes: state = "Served", onLook, processor = "up", unswept = 0 }: Given,
-  roles: ReadonlyArray<Role>
-) => {
+const checksOf = ({ changes: state = "Served", processor = "up", unswept = 0 }: Given, roles: ReadonlyArray<Role>) => {
   const changes = Layer.effect(
     ChangeClock,
     ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, state: Effect.succeed(state) }))
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
-    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.sync(() => (onLook?.(), processor)) }))
+    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.succeed(processor) }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
   const sweep = Layer.succeed(Sweep, Sweep.of({ run: Effect.never, unswept: Effect.succeed(unswept) }))
   return HealthChecks.layer(roles).pipe(Layer.provide([changes, psp, sweep]))
@@ -129,12 +121,12 @@ const serverOver = Effect.fnUntraced(function* (given: Given) {
   return layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
 })
 
-/** The answer to the second of two requests, half a second after both where a database is slow or hangs. */
+/** The answer to the second of two requests, half a second after both where a database hangs. */
 const answered = Effect.fnUntraced(function* (path: string, given: Given) {
   const server = yield* serverOver(given)
   const both = Effect.all([get(path), get(path)], { concurrency: 2 })
   const fiber = yield* Effect.forkScoped(Effect.provide(both, server), { startImmediately: true })
-  for (let round = 0; round < 5 && ["silent", "slow"].includes(given.records ?? "up"); round++) {
+  for (let round = 0; round < 5 && given.records === "silent"; round++) {
     yield* TestClock.withLive(Effect.sleep("10 millis"))
     yield* TestClock.adjust("100 millis")
   }

@@ -123,24 +123,6 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
 
 export const layerPostgres = emptied(Scheduler.layer(delay))
 
-interface Store {
-  readonly store: string
-  readonly scheduler: Layer.Layer<Scheduler, SqlError, TestDatabase | TaskDatabase>
-  readonly tags?: Array<string>
-}
-
-/** The scheduler over Postgres, by name. */
-export const postgres: ReadonlyArray<Store> = [{ store: "over Postgres", scheduler: layerPostgres }]
-
-/** All schedulers. */
-export const stores: ReadonlyArray<Store> = [
-  { store: "in memory", scheduler: MemoryScheduler.layer(delay) },
-  ...postgres
-]
-
-/** The database, for what takes long. */
-export const atLength: ReadonlyArray<Store> = postgres.map((store) => ({ ...store, tags: ["long"] }))
-
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true } as const
 
@@ -158,20 +140,21 @@ export type Check<A = unknown> = Effect.Effect<
 >
 
 /** Checks rules over schedulers, each rule on a new one. `refused`: rules that several servers cannot run, with the reason. */
-export const suite = (
-  name: string,
-  over: ReadonlyArray<Store>,
-  rules: Readonly<Record<string, Check>>,
-  refused: Readonly<Record<string, string>> = {}
-) =>
-  layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { scheduler, store, tags = [] } of over)
-      for (const [rule, check] of Object.entries(rules)) {
-        const reason = isDistributed() ? refused[rule] : undefined
-        it.effect.skipIf(reason !== undefined)(
-          `${rule} (${reason ?? store})`,
-          () => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
-          { tags }
-        )
-      }
-  })
+const suiteOver =
+  (schedulers: Readonly<Record<string, Layer.Layer<Scheduler, SqlError, TestDatabase | TaskDatabase>>>) =>
+  (name: string, rules: Readonly<Record<string, Check>>, refused: Readonly<Record<string, string>> = {}) =>
+    layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
+      for (const [store, scheduler] of Object.entries(schedulers))
+        for (const [rule, check] of Object.entries(rules)) {
+          const reason = isDistributed() ? refused[rule] : undefined
+          it.effect.skipIf(reason !== undefined)(`${rule} (${reason ?? store})`, () =>
+            inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler)))
+          )
+        }
+    })
+
+/** Rules of the scheduler over Postgres. */
+export const suite = suiteOver({ "over Postgres": layerPostgres })
+
+/** Rules of every scheduler. */
+export const suiteOfEach = suiteOver({ "in memory": MemoryScheduler.layer(delay), "over Postgres": layerPostgres })

@@ -32,7 +32,7 @@ it.live.each([
     }
     yield* command.kill(signal)
     assert.strictEqual((yield* command.ended).code, code)
-    const second = yield* processWith({ environment }, sync)
+    const second = yield* processWith(environment, sync)
     assert.strictEqual(second.code, 0, second.stderr)
     assert.match(second.stdout, /"event":"in_step","seconds":[\d.]+,"records":0,"removed":0,"reset":0\}\n$/)
     assert.notInclude(command.output() + second.stdout + second.stderr, "pda_demo_oakridge")

@@ -132,7 +132,7 @@ it.live("While the service runs, commands and another service say to stop it; th
     assert.include(second.output, says)
     assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
     yield* Program.kill(service)
-    const created = yield* processWith({ environment }, creating)
+    const created = yield* processWith(environment, creating)
     assert.match(created.stdout, /^pda_live_/, created.stderr)
   })
 )
