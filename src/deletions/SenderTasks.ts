@@ -2,15 +2,16 @@
 import { Array, Context, DateTime, Duration, Effect, Layer, Order, Predicate, Result, Struct } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/Authorization.ts"
 import { DataApi } from "../api/DataApi.ts"
-import { DeletionTask, type GetRequest, State } from "../api/DeletionTasks.ts"
+import { DeletionTask, type GetRequest } from "../api/DeletionTasks.ts"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { type Page, toPage } from "../api/records/Requests.ts"
-import { inOrder, TaskDatabase } from "../database/Database.ts"
-import { isoTime, decodeRows, unionAll } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import { isoTime, decodeRows } from "../database/Columns.ts"
 import { makeTaskId } from "./Delivery.ts"
 
 /** A task of an organization. */
@@ -31,11 +32,6 @@ const columns = [
   "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
 ].join(", ")
 
-/** Has the planner of a transaction read tasks in the order of their index, instead of gathering and sorting them. */
-const inOrderOnly = `select ${Object.entries({ ...inOrder, enable_sort: "off" })
-  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-  .join(", ")}`
-
 const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
 
@@ -55,45 +51,31 @@ const make = Effect.gen(function* () {
       )
     )
 
-  const task = (organization: string) => sql`
-    ${sql.literal(columns)}, (
+  /** The tasks of a condition, in the order of an index. The items of those before the page are not counted. */
+  const tasks = (organization: string, isFound: Fragment, bounds = "") =>
+    sql`
+    select t.*, (
       select count(*)::integer from deletions d
-      where d.organization_id = ${organization} and d.task_id = t.id and d.verdict = 'not_found' and d.undone_at is null
+      where d.organization_id = ${organization} and d.task_id = t.task_id and d.verdict = 'not_found' and d.undone_at is null
     ) as remembered
-    from deletion_tasks t where t.organization_id = ${organization}`
-
-  /**
-   * The tasks of each state in order, merged, since in the index the state comes before the time. Rows before the page
-   * are skipped in the index alone.
-   */
-  const page = (organization: string, { scheduledSince, state }: Criteria, { limit, offset }: Page) => {
-    const since = scheduledSince === undefined ? "-infinity" : Instant.toPostgres(scheduledSince)
-    const parts = (state === undefined ? State.literals : [state]).map(
-      (each) => sql`(
-        select scheduled_for, id from deletion_tasks
-        where organization_id = ${organization} and state = ${each} and scheduled_for >= ${since}::timestamptz
-        order by scheduled_for, id ${sql.literal(`limit ${limit + offset}`)}
-      )`
-    )
-    // `limit 1` has the planner look tasks up one by one, however few it takes the organization to have.
-    return sql`
-      select t.* from (
-        select * from (${unionAll(parts)}) found
-        order by scheduled_for, id ${sql.literal(`limit ${limit} offset ${offset}`)}
-      ) p
-      cross join lateral (select ${task(organization)} and t.id = p.id limit 1) t
-      order by p.scheduled_for, p.id`.unprepared
-  }
+    from (
+      select ${sql.literal(columns)} from deletion_tasks t where t.organization_id = ${organization} and ${isFound}
+      order by t.scheduled_for, t.id ${sql.literal(bounds)}
+    ) t`.unprepared
 
   return SenderTasks.of({
-    search: Effect.fn("SenderTasks.search")((criteria, bounds) =>
-      read((organization) =>
-        sql.withTransaction(Effect.andThen(sql.unsafe(inOrderOnly), page(organization, criteria, bounds)))
+    search: Effect.fn("SenderTasks.search")(({ scheduledSince, state }, { limit, offset }) => {
+      const since = scheduledSince === undefined ? "-infinity" : Instant.toPostgres(scheduledSince)
+      const isFound = sql`t.scheduled_for >= ${since}::timestamptz and ${state === undefined ? sql`true` : sql`t.state = ${state}`}`
+      // By statistics of a time when the organization had few tasks, the planner would gather and sort all of them.
+      const inOrder = sql`select set_config('enable_sort', 'off', true)`
+      return read((organization) =>
+        sql.withTransaction(Effect.andThen(inOrder, tasks(organization, isFound, `limit ${limit} offset ${offset}`)))
       )
-    ),
+    }),
     get: Effect.fn("SenderTasks.get")(function* (taskId) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
-      const [status] = yield* read((organization) => sql`select ${task(organization)} and t.id = ${taskId}`)
+      const [status] = yield* read((organization) => tasks(organization, sql`t.id = ${taskId}`))
       return status ?? (yield* new TaskNotFound())
     })
   })

@@ -31,7 +31,8 @@ create index deletion_tasks_open    on deletion_tasks (due_at) where state in ('
 create index deletion_tasks_ended   on deletion_tasks (state, finished_at, organization_id, id)
   where state = 'dead' or state in ('completed', 'cancelled') and payload is not null;
 create index deletion_tasks_unknown on deletion_tasks (due_at) where state = 'scheduled' and not is_known;
-create index deletion_tasks_order   on deletion_tasks (organization_id, state, scheduled_for, id);
+create index deletion_tasks_order   on deletion_tasks (organization_id, scheduled_for, id);
+create index deletion_tasks_state   on deletion_tasks (organization_id, state, scheduled_for, id);
 
 comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
 comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
