@@ -10,7 +10,7 @@ import pg from "pg"
 import { caption } from "../machine.ts"
 import { prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
-import { interleaved, startPostgres, table } from "./tasks.ts"
+import { interleaved, startPostgres, table } from "./support.ts"
 
 const [rows = 200_000, rounds = 5] = process.argv.slice(2).map(Number)
 

@@ -18,7 +18,7 @@ import { makeDelivery } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { caption } from "../machine.ts"
-import { interleaved, startPostgres, table } from "./tasks.ts"
+import { interleaved, startPostgres, table } from "./support.ts"
 
 const [deliveries = 3000, tasks = 2000, rounds = 3] = process.argv.slice(2).map(Number)
 const connections = 10

@@ -12,7 +12,7 @@ import { open, records } from "./reads/data.ts"
 import { answered, load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
-import { figure, type Measured, median, table } from "./tasks.ts"
+import { figure, type Measured, median, table } from "./support.ts"
 
 const [roundsText = "5", secondsText = "2", ...named] = process.argv.slice(2)
 const rounds = Number(roundsText)
