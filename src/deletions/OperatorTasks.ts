@@ -152,6 +152,20 @@ export const TaskCounts = Schema.Struct({
 })
 export type TaskCounts = typeof TaskCounts.Type
 
+const Ended = Schema.Struct({ start: Schema.Finite, completed: Schema.Int, cancelled: Schema.Int, dead: Schema.Int })
+
+/** Counts the tasks that ended in each hour of the last day. `start`: milliseconds since 1970. */
+export const endedByHour = (sql: Database) =>
+  decodeRows(Ended)(sql`
+    select extract(epoch from date_trunc('hour', finished_at))::float8 * 1000 as start,
+      (count(*) filter (where state = 'completed'))::integer as completed,
+      (count(*) filter (where state = 'cancelled'))::integer as cancelled,
+      (count(*) filter (where state = 'dead'))::integer as dead
+    from deletion_tasks
+    where (state = 'dead' or state in ('completed', 'cancelled') and payload is not null)
+      and state in ('completed', 'cancelled', 'dead') and finished_at >= date_trunc('hour', now()) - interval '23 hours'
+    group by 1 order by 1`)
+
 const mostRows = `limit ${mostCounted + 1}`
 
 /** Counts tasks in the order of two partial indexes. */

@@ -89,11 +89,23 @@ const readTasks = Effect.fnUntraced(function* (chosen: Chosen) {
   const run = <A>(statement: Effect.Effect<A, SqlError, TaskDatabase>) => sql.run(request, statement)
   const reads = {
     counts: run(Tasks.counts(sql)),
+    ended: run(Tasks.endedByHour(sql)),
     tasks: run(Tasks.list(filter, mostTasks))
   }
   return yield* Effect.all(reads, { concurrency: "unbounded" })
 })
 type Read = Effect.Success<ReturnType<typeof readTasks>>
+
+const deletionChart = ({ ended }: Read, now: number) =>
+  chart(
+    "Deletions that ended in an hour",
+    { points: ended, now, step: 60 * minute, slots: 24 },
+    {
+      teal: ["all", ({ cancelled, completed, dead }) => completed + cancelled + dead],
+      amber: ["cancelled and dead", ({ cancelled, dead }) => cancelled + dead],
+      red: ["dead", ({ dead }) => dead]
+    }
+  )
 
 const stateBadges = {
   scheduled: "quiet",
@@ -141,7 +153,7 @@ const overview = Effect.fnUntraced(function* (chosen: Chosen, now: number) {
   const [recent, checks, isReady, read] = yield* Effect.all(reads, { concurrency: "unbounded" })
   const tasks = Result.getOrUndefined(read)
   return [
-    h("div", { class: "charts" })(requestCharts(recent, now)),
+    h("div", { class: "charts" })(requestCharts(recent, now), tasks && deletionChart(tasks, now)),
     h("dl", { class: "tiles" })(requestTiles(recent, now), tasks && taskTiles(tasks.counts, now)),
     h("h2")("Dependencies"),
     processFacts(isReady, health.roles, now),

@@ -40,7 +40,7 @@ layer(full, { excludeTestServices: true })("the operators' page", (it) => {
   it.effect("shows requests, dependencies, the process and deletions", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ask("/")).headers.get("location"), "/ops")
-      const deletions = ["Dead deletions", "invoices_total_check", "8 attempts"]
+      const deletions = ["Dead deletions", "Deletions that ended in an hour", "invoices_total_check", "8 attempts"]
       const dependencies = ["records", "credentials", "tasks", "changes", "processor"].map((name) => `>${name}</th>`)
       const facts = ["Requests in a minute", `pid ${process.pid}`, " MiB"]
       yield* shows("/ops", [...facts, ...dependencies, ...deletions])
