@@ -29,6 +29,14 @@ const readHeaders = Option.liftThrowable((given: string) => {
   return Redacted.make<{ readonly [name: string]: string }>(Object.fromEntries(new Headers(entries)))
 })
 
+const url = (name: string, expected: string, isAllowed: (given: URL) => boolean) => {
+  const read = (given: string) => {
+    const parsed = URL.parse(given)
+    return parsed !== null && /^https?:/.test(parsed.href) && isAllowed(parsed) ? parsed : undefined
+  }
+  return Config.option(Variable.variable(name, expected, read, true))
+}
+
 const address = (name: string) =>
   Variable.variable(name, "an address to listen on, such as 127.0.0.1", (given) =>
     /^[\w.:%-]{1,255}$/.test(given) ? given : undefined
@@ -60,17 +68,11 @@ export const variables = {
   stripeSecretKey: Config.option(
     secret("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", /^[\x21-\x7e]+$/)
   ),
-  stripeApiUrl: Config.option(
-    Variable.variable(
-      "STRIPE_API_URL",
-      "a URL with only a host and a port, such as http://127.0.0.1:12111",
-      // The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
-      (given) => {
-        const url = URL.parse(given)
-        return url !== null && url.href === `${url.origin}/` && /^https?:/.test(url.href) ? url : undefined
-      },
-      true
-    )
+  // The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
+  stripeApiUrl: url(
+    "STRIPE_API_URL",
+    "a URL with only a host and a port, such as http://127.0.0.1:12111",
+    ({ href, origin }) => href === `${origin}/`
   ),
   migrate: Config.option(Variable.boolean("MIGRATE")),
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
@@ -78,16 +80,10 @@ export const variables = {
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", [0, 65535], 9464)),
   operationsHost: address("OPERATIONS_HOST").pipe(Config.withDefault("127.0.0.1")),
-  otlpEndpoint: Config.option(
-    Variable.variable(
-      "OTEL_EXPORTER_OTLP_ENDPOINT",
-      "an http or https URL without a password and a query, such as http://127.0.0.1:4318",
-      (given) => {
-        const url = URL.parse(given)
-        return url !== null && /^https?:/.test(url.href) && url.href === url.origin + url.pathname ? url : undefined
-      },
-      true
-    )
+  otlpEndpoint: url(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "an http or https URL without a password and a query, such as http://127.0.0.1:4318",
+    ({ href, origin, pathname }) => href === origin + pathname
   ),
   otlpHeaders: Variable.variable(
     "OTEL_EXPORTER_OTLP_HEADERS",

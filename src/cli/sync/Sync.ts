@@ -2,7 +2,7 @@
  * `sync`: keeps a copy of the records in step by their changes, in rounds. The target records the state of the copy: a
  * sync that was killed, or that meets an outage, resumes there.
  */
-import { Config, Data, DateTime, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
+import { Config, Data, DateTime, Duration, Effect, Layer, Option, Record, Ref, Schedule, Stream } from "effect"
 import { Argument, Flag, TerminalCapabilities } from "effect/cli"
 import { count, counted, iso } from "../../operations/Format.ts"
 import { endAtSecondSignal } from "../../process/Failure.ts"
@@ -40,7 +40,9 @@ export interface SyncOptions extends Omit<OpenOptions, "organization"> {
   readonly watch: Duration.Duration | undefined
 }
 
-const none = { records: 0, removed: 0, reset: 0 }
+/** The kinds of changes by the names of their numbers. */
+const kinds = { records: "record", removed: "removed", reset: "reset" } as const
+const none = Record.map(kinds, () => 0)
 
 const sentence = ({ records, removed, reset }: typeof none) =>
   [
@@ -54,20 +56,12 @@ export const reporting = Effect.fnUntraced(function* (report: Report) {
   const state = yield* Ref.make({ total: none, reportedAt: Option.none<number>(), isFirst: true })
   return {
     applied: Effect.fnUntraced(function* (changes: ReadonlyArray<Tables.Change>) {
-      const number = (kind: "record" | "removed" | "reset") => changes.filter((change) => kind in change).length
       const now = yield* Time.monotonic
       const { reportedAt, total: before, ...rest } = yield* Ref.get(state)
-      const total = {
-        records: before.records + number("record"),
-        removed: before.removed + number("removed"),
-        reset: before.reset + number("reset")
-      }
+      const total = Record.map(kinds, (kind, name) => before[name] + changes.filter((change) => kind in change).length)
       const isDue = Option.exists(reportedAt, (last) => now - last >= 1000)
-      yield* Ref.set(state, {
-        ...rest,
-        total,
-        reportedAt: isDue ? Option.some(now) : Option.orElseSome(reportedAt, () => now)
-      })
+      const at = isDue ? Option.some(now) : Option.orElseSome(reportedAt, () => now)
+      yield* Ref.set(state, { ...rest, total, reportedAt: at })
       if (isDue) yield* report({ event: "applied", ...total }, `${sentence(total)} so far`)
     }),
     /** Reports the end of a round. Rounds without changes are silent, except the first. */
