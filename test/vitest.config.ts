@@ -25,7 +25,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     // A test of another package.
     exclude: ["test/system/package/project/**"],
-    globalSetup: ["seed", "runFolder", "postgresServer"].map((name) => `test/support/${name}.ts`),
+    globalSetup: ["shared", "postgresServer"].map((name) => `test/support/${name}.ts`),
     setupFiles: ["test/support/errors.ts", "test/support/seeded.ts"],
     tags: [
       {

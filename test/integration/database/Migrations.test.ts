@@ -1,12 +1,10 @@
 /** Migrations apply once, by their names, also if several processes apply them at the same time. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Logger } from "effect"
+import { Effect, Fiber, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import { eventually } from "../../support/eventually.ts"
-import { inTime } from "../../support/inTime.ts"
 import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { long } from "../../support/tries.ts"
 
 const { migrate, missing, requireMigrated } = Migrations
 const files = Object.keys(Migrations.all)
@@ -58,25 +56,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
       )
       assert.lengthOf(yield* other`select from pg_class where relnamespace = 'public'::regnamespace`, 0)
     })
-  )
-
-  it.effect(
-    "whose process is paused hold their locks for seconds, and apply once it is run again",
-    () =>
-      Effect.gen(function* () {
-        const url = yield* emptyDatabase
-        const [paused, sql] = [yield* clientOf(url), yield* clientOf(url)]
-        yield* script("create table pets ()").pipe(Effect.provideService(SqlClient.SqlClient, sql))
-        const locks = script("lock table pets in access exclusive mode")
-        const never = { locks: Effect.andThen(locks, Effect.never) }
-        yield* Effect.forkScoped(migrate(paused, never))
-        const held = sql`select from pg_locks where relation = 'pets'::regclass and mode = 'AccessExclusiveLock'`
-        yield* eventually("a lock", held, ({ length }) => length > 0)
-        const [waited] = yield* Effect.timed(sql`select from pets`)
-        assert.isBelow(Duration.toSeconds(waited), inTime(8))
-        assert.deepStrictEqual(yield* migrate(sql, { locks: locks }), ["locks"])
-      }),
-    long
   )
 
   it.effect("are waited for, with one warning", () =>
