@@ -121,6 +121,8 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   assert.isEmpty(late, "each item is judged")
 })
 
+const thrice = (move: typeof Move.Type) => [move, move, move]
+
 layer(TestDatabase.layerDatabases, Task.onDatabase)("in the end", (it) => {
   for (const { often, options } of tries({ few: 5, many: 20, size: 40, maxShrinks: 60 }))
     it.effect.prop(
@@ -137,19 +139,7 @@ layer(TestDatabase.layerDatabases, Task.onDatabase)("in the end", (it) => {
       invoice_lines: { way: "insert", isolation: "read committed", end: "commit" },
       items: "invoice that fits",
       // The sweep notes the loader of the invoice. That of the line begins later, and ends last.
-      moves: [
-        "invoices",
-        "invoices",
-        "invoices",
-        "run",
-        "sweep 1",
-        "invoice_lines",
-        "invoice_lines",
-        "invoice_lines",
-        "invoices",
-        "sweep 1",
-        "sweep 1"
-      ]
+      moves: [...thrice("invoices"), "run", "sweep 1", ...thrice("invoice_lines"), "invoices", "sweep 1", "sweep 1"]
     }).pipe(Effect.provide(Layer.fresh(Task.layerPostgres)), Effect.scoped, Task.inItsOwnTime)
   )
 })
