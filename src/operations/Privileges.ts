@@ -13,23 +13,16 @@ export interface Need extends Readonly<Partial<Record<(typeof kinds)[number], Re
   readonly database: "records" | "credentials" | "tasks"
 }
 
+const records = resources.map(({ table }) => table)
 const feeds = ["change_feeds", "change_marks", "removals"]
 const feedFunctions = ["change_begin()", "change_mark()", "change_forget()"]
+const tasks = ["deletion_tasks", "deletions"]
+const deleted = ["invoices", "invoice_lines"]
 
 const needs: ReadonlyArray<Need> = [
-  {
-    role: "data-api",
-    database: "records",
-    select: ["migrations", ...resources.map(({ table }) => table), ...feeds],
-    execute: feedFunctions
-  },
+  { role: "data-api", database: "records", select: ["migrations", ...records, ...feeds], execute: feedFunctions },
   { role: "data-api", database: "credentials", select: ["migrations", "api_keys"] },
-  {
-    role: "data-api",
-    database: "tasks",
-    select: [...feeds, "deletion_tasks", "deletions"],
-    execute: feedFunctions
-  },
+  { role: "data-api", database: "tasks", select: [...feeds, ...tasks], execute: feedFunctions },
   {
     role: "intake",
     database: "tasks",
@@ -39,18 +32,9 @@ const needs: ReadonlyArray<Need> = [
   {
     role: "worker",
     database: "tasks",
-    select: [
-      "migrations",
-      "change_feeds",
-      "invoices",
-      "invoice_lines",
-      "deletion_tasks",
-      "deletions",
-      "deletion_work",
-      "organizations"
-    ],
+    select: ["migrations", "change_feeds", "organizations", "deletion_work", ...deleted, ...tasks],
     insert: ["deletions", "deletions_unsettled"],
-    update: ["invoices", "invoice_lines", "deletion_tasks", "deletions"],
+    update: [...deleted, ...tasks],
     delete: ["deletions", "deletions_unsettled"],
     execute: feedFunctions
   }
