@@ -35,9 +35,9 @@ export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
 export class TaskPostponed extends Schema.TaggedError<TaskPostponed>()("TaskPostponed", { message: Schema.String }) {}
 
 /**
- * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was
- * used with another payload. `full`: the backlog of its organization, or of all unknown ones, is
- * at its bound. Both store nothing.
+ * The result of scheduling a delivery. `duplicate`: it was stored before, with this receipt. `key_reused`: its key was used
+ * with another payload. `full`: the backlog of its organization, or of all unknown ones, is at its bound. The last two store
+ * nothing.
  */
 export type ScheduleOutcome =
   | { readonly status: "scheduled" | "duplicate"; readonly receipt: Receipt }
@@ -98,7 +98,7 @@ const grace = Duration.seconds(1)
 /** The longest that an attempt marks the rows of a large task, and that any attempt runs. */
 const longest = { marking: Duration.seconds(30), run: Duration.minutes(1) }
 
-/** The items that are remembered until their row comes: of an organization, and of all that have no row, together. */
+/** The most items of an organization that are remembered until their row comes. */
 const mostRemembered = 100_000
 
 const receipts = decodeRows(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
