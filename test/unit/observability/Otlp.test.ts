@@ -59,7 +59,7 @@ it.effect("An export follows no redirect, which would take its headers to anothe
   }).pipe(withRegistry)
 )
 
-it.effect("An export has log lines with their trace, and without secrets, and the headers that are set", () =>
+it.effect("An export has its headers, and log lines with their trace and without secrets", () =>
   Effect.gen(function* () {
     const sent: Array<HttpClientRequest.HttpClientRequest> = []
     const client = HttpClient.make((request) => {
