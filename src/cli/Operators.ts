@@ -20,7 +20,7 @@ const databasesWith = (overrides: Partial<Databases.DatabaseSettings>) =>
           "DATA_DIR=memory keeps the database in the service's memory, where commands cannot reach it."
         )
       }
-      // Nothing else waits for a command, so a busy database has more time to let it in.
+      // A command may wait longer for a connection of a busy database.
       return Databases.layer(settings, { fill: loadDemoData, connectTimeout: "10 seconds" })
     })
   )

@@ -16,7 +16,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 export type Failed = Refused | Unavailable
 
 interface Usage<Flags> {
-  /** Its first sentence stands in lists. */
+  /** Lists of commands show its first sentence. */
   readonly description: string
   readonly examples: ReadonlyArray<readonly [command: string, description?: string]>
   readonly flags: Flags

@@ -43,8 +43,8 @@ export const unsettle = (sql: Database, { organization, taskId }: TaskId) =>
   sql`insert into deletions_unsettled (organization_id, task_id) values (${organization}, ${taskId})`
 
 /**
- * Judges the facts of tasks whose row has come, by its mark if it has that of the fact. If a fact deletes from now on, a writer
- * of a line of its invoice may not have seen it, so its task is settled once more.
+ * Judges the facts of tasks whose row has come, by its mark if it has that of the fact. A writer of a line of its invoice
+ * may have missed a fact that deletes from now on, so its task is settled once more.
  */
 export const judge = (sql: Database, { ids, organization }: Tasks) =>
   inMarking(

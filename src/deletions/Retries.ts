@@ -15,8 +15,8 @@ import { errorCode, isContended, isLost } from "../database/SqlFailure.ts"
 export const maximumAttempts = 8
 
 /**
- * True of a failure that passes by itself: others hold what the task needs, the connection is lost, or the database is short
- * of something, or stops. All others count, unknown ones included.
+ * True for a failure that passes by itself: others hold what the task needs, the connection is lost, or the database is
+ * short of something, or stops. All others count, unknown ones included.
  */
 export const isPassing = (error: SqlError) =>
   // 25P03: the server ended a session whose process was paused.

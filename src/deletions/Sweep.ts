@@ -1,8 +1,8 @@
 /**
  * The sweep: a transaction that looked for facts of deletions before they were committed may still bring a row that they
- * delete. Whoever looks later sees them. So a worker notes the transactions that are open once it has read which tasks are
- * unsettled, applies the facts of these, and again as those transactions end. Nobody waits for anybody: a loader may run for
- * hours. Any number of workers may sweep. What one has noted is lost with it: another has noted transactions of its own time.
+ * delete. Later transactions see them. So a worker reads which tasks are unsettled, notes the transactions that are open
+ * then, applies the facts, and applies them again as those transactions end. A loader may run for hours and delays nothing.
+ * Any number of workers may sweep, each with notes of its own.
  */
 import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
 import { NIL } from "uuid"
@@ -133,13 +133,13 @@ export const make = Effect.gen(function* () {
     return left
   })
 
-  /** Forgets what was about to be forgotten, where nobody may have seen it. */
+  /** Deletes facts that are about to be forgotten, once no open transaction may have missed that. */
   const forget = sql`
     delete from deletions d where d.verdict = 'forgotten' and not exists (
       select from deletions_unsettled n where n.organization_id = d.organization_id and n.task_id = d.task_id
     )`
 
-  /** A batch as it is next; none if it is settled. `prepared`: the transactions that have been prepared since. */
+  /** The batch after a step; none if it is settled. `prepared`: the transactions that have been prepared since. */
   const settle = Effect.fnUntraced(function* (
     batch: Batch,
     open: ReadonlySet<string>,
@@ -154,7 +154,7 @@ export const make = Effect.gen(function* () {
     if (left === undefined) return []
     const next = [{ ...batch, awaited, isLeft: left.length > 0 }]
     if (awaited.size > 0) return next
-    // Those that have rows left keep no other.
+    // Tasks that have rows left delay no other.
     const done = sql`delete from deletions_unsettled n where ${isIn(batch)} and n.task_id <> all (${left}::uuid[])`
     yield* asSweep(inTransaction(sql, Effect.andThen(done, forget)))
     return left.length > 0 ? next : []
@@ -167,15 +167,15 @@ export const make = Effect.gen(function* () {
       yield* Ref.set(state, idle)
       return
     }
-    // Of another cluster, before a restore; or of another server, which has no number of this one.
+    // Rows from before a restore, or from another server, have an id that this server did not give out.
     yield* asSweep(sql`
       update deletions_unsettled set written_by = pg_current_xact_id()
       where written_by >= pg_snapshot_xmax(pg_current_snapshot())`)
     const [until = ""] = yield* asSweep(decodeTexts(sql`select pg_current_snapshot()::text as text`))
-    // After the snapshot: a transaction that may have missed the facts of what is noted in it is open, or has ended.
+    // Read after the snapshot: a transaction that may have missed the facts that it shows is open, or has ended.
     const open = new Set(yield* asSweep(transactions))
     const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
-    // What another process has numbered may be seen later than its number.
+    // Rows that another process has given an id may become visible later than that id.
     const since = batches.length === 0 ? beginning : read
     const all = [...batches, { since, until, awaited: open, isLeft: true }]
     const settled = yield* Effect.forEach(all, (batch) => settle(batch, open, prepared))

@@ -44,7 +44,7 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
     return task
   })
 
-  /** Takes a task and runs it. False if there is none. `run` says whether it was this worker that ran it. */
+  /** Takes a task and runs it. False if there is none. `run` returns true if this worker ran it. */
   return Effect.fnUntraced(function* <E>(run: (task: TaskId) => Effect.Effect<boolean, E>) {
     const task = yield* mutex.withPermit(next)
     if (task === undefined) return false

@@ -83,7 +83,7 @@ export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-da
   static readonly layer = Layer.effect(
     LogWriter,
     Effect.gen(function* () {
-      // With its own stream over it, Node makes a pipe or a socket one that does not block.
+      // Node's stream over it makes a pipe or a socket non-blocking.
       const writer = make(process.stdout.fd)
       process.once("exit", writer.end)
       const { read } = yield* Series.current

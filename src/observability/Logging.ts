@@ -10,7 +10,7 @@ import { LogWriter, type Writer } from "./LogWriter.ts"
 
 const secret = /pda_|whsec_|[sr]k_(?:live|test)_|bearer|basic|:\/\/[^/\s]*@/i
 
-/** A text without what has the form of a secret: a last line of defence, for texts that are not of this service. */
+/** Redacts what looks like a secret: the last line of defence, for texts from elsewhere. */
 export const withoutSecrets = (text: string): string =>
   secret.test(text)
     ? text

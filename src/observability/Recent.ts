@@ -67,7 +67,7 @@ export class Recent extends Context.Service<Recent>()("practice-data/observabili
     return {
       /** Counts a request: for `RequestObservers`. */
       observe: ({ duration, endpoint, status }: Observed) => {
-        // Probes are no use of the service: they are 503 while it starts.
+        // Probes do not count: they are 503 while the service starts.
         if (endpoint.startsWith("/api/v1/health")) return
         const now = Time.wallMillis(clock)
         const start = now - (now % step)

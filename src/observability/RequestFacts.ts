@@ -39,7 +39,7 @@ export interface Notes {
   /** The number of records in the response. */
   rows?: number | undefined
   refusal?: Refusal | undefined
-  /** Of a delivery to the intake. */
+  /** Only for a delivery to the intake. */
   idempotencyKey?: string | undefined
   taskId?: string | undefined
   outcome?: Exclude<(typeof deliveries)[number], "invalid"> | undefined
@@ -49,7 +49,7 @@ export interface Notes {
   waited: number
 }
 
-/** The facts of a request with its response. Undefined is what is not known, or does not apply. */
+/** The facts of a request with its response. Facts that are unknown, or do not apply, are undefined. */
 export interface RequestFacts extends Head, Readonly<Notes> {
   /** 499 if the client left before the response. */
   readonly status: number
@@ -91,7 +91,7 @@ export const noteStatement = (notes: Notes, waited: number, took: number) => {
   notes.database += took
 }
 
-/** For statements in the background of a request: they are none of its facts. */
+/** Runs background statements of a request, which are not among its facts. */
 export const unnoted = Effect.provideService(CurrentNotes, undefined)
 
 /** Observers of requests, which must neither change nor keep the facts. */
@@ -100,7 +100,7 @@ export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestF
   { defaultValue: () => [] }
 )
 
-/** True of probes: there are many, and their lines and traces would say nothing new. */
+/** True for probes: they are many, and their lines and traces say nothing new. */
 const isProbe = ({ endpoint }: Head) => endpoint.startsWith("/api/v1/health")
 
 /** Milliseconds, with as many decimals as are of use. */
@@ -110,7 +110,7 @@ const spent = (milliseconds: number) => (milliseconds === 0 ? undefined : rounde
 
 const given = (text: string | undefined) => (text === "" ? undefined : text)
 
-/** A sender's own word, which may be a secret. */
+/** The sender chooses it: it may hold a secret. */
 const claimed = (text: string | undefined) => (text === undefined ? undefined : withoutSecrets(text))
 
 /** An observer that logs each request. src/operations/README.md lists the fields. */
@@ -162,7 +162,7 @@ const classes: ReadonlyArray<Status> = ["2xx", "3xx", "4xx"]
 const statusClass = (status: number): Status =>
   status === 499 ? "499" : (classes[Math.floor(status / 100) - 2] ?? "5xx")
 
-/** The reason of a refusal that nothing noted. 404 and 410 are answers; who refuses with another status notes why. */
+/** The reason of a refusal that nothing noted. 404 and 410 are answers; a refusal with another status notes its reason. */
 const reasons: Readonly<Record<number, Refused>> = {
   400: "invalid",
   401: "key",
@@ -206,7 +206,7 @@ export const counting = ({ counter, histogram }: Series, { endpoints, intake }: 
   const refused = memoized((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
   const delivered = memoized((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
 
-  // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
+  // At 0 from the start: an alert sees no increase of a counter that begins at 1.
   for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestCounter(endpoint))
   refusals.forEach(refused)
   if (intake !== undefined) deliveries.forEach(delivered)

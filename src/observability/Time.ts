@@ -29,7 +29,7 @@ export const steady = (clock: Clock.Clock): Clock.Clock => {
 /** Makes the monotonic clock the only one of an effect. */
 export const steadily = Effect.updateService(Clock.Clock, steady)
 
-/** Keeps the result of an effect for a while. Callers share a run, which goes on without those that leave. */
+/** Keeps the result of an effect for a while. Concurrent callers share a run, which continues when one of them leaves. */
 export const cachedFor = <A, E, R>(
   self: Effect.Effect<A, E, R>,
   durationOf: (exit: Exit.Exit<A, E>) => Duration.Input

@@ -37,7 +37,7 @@ const inOrderOfTheApi = Array.sortWith(
 export const find = (paths: ReadonlyArray<string>) =>
   Effect.map(Effect.forEach(new Set(paths), identify), inOrderOfTheApi)
 
-/** Nothing of a file can be read from this line on. */
+/** A file cannot be read from this line on. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly line: number; readonly reason: string }> {}
 
 const countLineEnds = (text: string) => text.split("\n").length - 1
@@ -65,7 +65,7 @@ const csvRow = (line: number, text: string, header: ReadonlyArray<string | null>
   return { line, values: Object.fromEntries(fields.map((field, index) => [header[index] ?? "", fieldText(field)])) }
 }
 
-/** The reason why a header has not the columns of a resource. */
+/** The reason why a header does not fit the columns of a resource. */
 const headerFault = (header: ReadonlyArray<string | null>, resource: Resource) => {
   const names = header.filter(Predicate.isNotNull).map(columnName)
   const text = names.join()

@@ -141,7 +141,7 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
       const records = rows.map(({ columns, organization: owner }) => ({ organization_id: owner, ...columns }))
       const groups = Object.values(Array.groupBy(records, (record) => Object.keys(record).join()))
       const statements = Effect.forEach(groups, (group) =>
-        // Of a table that was empty, a plan that is kept would scan it.
+        // A plan that was kept from an empty table would scan it.
         written(sql.unsafe(upsert(resource.table, Object.keys(group[0])), [JSON.stringify(group)]).unprepared)
       )
       const place = `${path}:${rows[0]?.line} to ${rows.at(-1)?.line}`

@@ -45,7 +45,10 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const unavailable = (reason: string) =>
     new Unavailable({ message: `The service at ${url} does not respond: ${reason}` })
 
-  /** Tells the service's refusals, which a retry does not help, from outages. Any other server's response is an outage. */
+  /**
+   * Distinguishes the service's refusals, which a retry does not help, from outages. Any other server's response is an
+   * outage.
+   */
   const toFailed = (failure: Failure): Failed =>
     "httpApiStatus" in failure && failure.httpApiStatus !== 429 && failure.httpApiStatus !== 503
       ? refused(`The service at ${url} refuses: ${describe(failure)}`)

@@ -41,7 +41,7 @@ export interface OpenOptions {
 const markTable = "_practice_data_sync"
 const stagedTable = ({ name }: Table) => `_practice_data_sync_staged_${name}`
 
-/** Of a staged change: true for a removal. A reset has neither this nor an id. */
+/** True for a staged removal. A reset has neither this nor an id. */
 const isRemoved: Column = { name: "_removed", type: "boolean" }
 
 /** Quotes keep the capitals of a name. */

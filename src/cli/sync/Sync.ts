@@ -139,7 +139,7 @@ export const run = Effect.fnUntraced(function* (options: SyncOptions): Effect.fn
       yield* end("Down")
       yield* reported.applied(page.body)
     })
-    /** Begins a load: what does not come again until the round ends is gone. */
+    /** Begins a load: records that do not come again until the round ends are removed. */
     const reset = Effect.gen(function* () {
       const body = tables.map(({ resource }) => ({ resource, reset: true as const }))
       const requestedAt = yield* DateTime.now

@@ -14,7 +14,7 @@ const isSome = (rows: ReadonlyArray<unknown>) => rows.length > 0
 /** A failed connection, a short resource, a deadlock or a timeout, a server that stops or has become a standby. */
 const isTemporary = /^(08|40|53|57|25006|55P03)/
 
-/** Tells what a retry helps from what the server refuses. */
+/** Distinguishes failures that a retry may help from refusals of the server. */
 export const postgresFailure =
   (name: string) =>
   (cause: unknown): Failed => {
@@ -60,11 +60,11 @@ const connect = Effect.fnUntraced(function* (
   return run
 })
 
-/** Of each transaction, since poolers and databases have settings of their own. */
+/** Set in each transaction, since poolers and databases have settings of their own. */
 const limits =
   "statement_timeout = '1h'; set local lock_timeout = '1min'; set local idle_in_transaction_session_timeout = '1min'"
 
-// Of Postgres 17 and later.
+// A setting of Postgres 17 and later.
 const lasting =
   "select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null"
 
@@ -109,7 +109,7 @@ export const postgres = (connection: ConnectionOptions, schemaName: string, soft
 /** The system's codes for SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL and SQLITE_CANTOPEN. */
 const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "ENOSPC", 14: "EACCES" }
 
-/** Tells what a retry helps, such as a full disk, from what it does not. */
+/** Distinguishes failures that a retry may help, such as a full disk, from others. */
 export const sqliteFailure =
   (name: string) =>
   (cause: unknown): Failed => {

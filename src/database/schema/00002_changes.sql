@@ -403,10 +403,10 @@ begin
             -- What no commit waits for is flushed by whole pages, so readers may have seen the log up to there.
             select '0/0'::pg_lsn + div(checkpoint_lsn - '0/0', page) * page
             from pg_control_checkpoint(), cast(current_setting('wal_block_size') as numeric) page
-            -- That at the end of the recovery. Another one writes more before its record.
+            -- Only the checkpoint at the end of the recovery: others write more before their record.
             where checkpoint_lsn = redo_lsn and current_setting('wal_level') <> 'minimal'
           )) end
-        -- That of a shutdown. Any other begins before it is written.
+        -- Only the checkpoint of a shutdown: others begin before their record is written.
         else (
           select checkpoint_lsn from pg_control_checkpoint()
           where checkpoint_lsn = redo_lsn and checkpoint_time < started
@@ -431,7 +431,7 @@ begin
     where timeline = newest.timeline and timeline > 0;
     insert into home.change_marks (timeline, started_at, forked_at, proven, kept_from)
       values (own, started, fork, 0, coalesce(newest.kept_from, 0));
-    -- As many as a server that starts again and again may have in weeks.
+    -- A server that restarts again and again for weeks has fewer.
     delete from home.change_marks
     where timeline < 0 and timeline >= (select min(timeline) + 1000 from home.change_marks);
   end if;
@@ -445,7 +445,7 @@ begin
   where timeline = own;
   if (select at from home.change_times order by position desc limit 1)
     between clock_timestamp() - interval '1 min' and clock_timestamp() then return; end if;
-  -- The clock was set back: with these, newer changes would have no time until it is there again.
+  -- The clock was set back: with these rows, newer changes would have no time until the clock reaches them.
   delete from home.change_times where at > clock_timestamp();
   insert into home.change_times values (ceiling, clock_timestamp())
     on conflict (position) do nothing;

@@ -35,7 +35,7 @@ create table audit_log (
   result          text not null,
   primary key (organization_id, id)
 );
--- The operators' page lists all entries, newest first.
+-- `audit list` reads all entries, newest first.
 create index audit_log_at     on audit_log (at desc);
 create index audit_log_target on audit_log (organization_id, target, at desc);
 comment on table audit_log is 'The changes that operators made. The service can only add to it';
