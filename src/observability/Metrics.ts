@@ -140,7 +140,6 @@ export const metrics = {
     { outcome: processorOutcomes }
   ),
   practice_data_processor_request_duration_seconds: histogram("Duration of a call to the processor.", {}),
-  practice_data_processor_circuit_open: gauge("1 if the circuit breaker of the processor is open.", {}),
   practice_data_ready: gauge(
     "1 if the process is ready: its databases are migrated and grant access, and it is not stopping.",
     {}

@@ -6,7 +6,7 @@
  * first that succeeds closes it. `effect/persistence` has circuits that do less: their number has no limit, a probe that
  * hangs keeps its circuit open, and a call that hangs until it is interrupted never counts as a failure.
  */
-import { Cause, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
+import { Cause, Data, Duration, Effect, Exit, Option } from "effect"
 import * as Time from "../observability/Time.ts"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
@@ -54,7 +54,6 @@ export const makeBreaker = () => {
   const openCircuit = (key: string) => circuits.get(key)?.opening
   return {
     isOpen: (key: string) => openCircuit(key) !== undefined,
-    openCircuits: () => Iterable.countBy(circuits.values(), ({ opening }) => opening !== undefined),
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
     untilNext: (key: string, now: number) => Math.max(0, (openCircuit(key)?.nextAt ?? now) - now),
     /**
@@ -176,10 +175,7 @@ export const make = Effect.map(Series.current, (series) => {
         })
         return yield* Effect.onExit(call, settleAll)
       }),
-    /** Shows the state of the circuits in the metrics until the scope closes. */
-    watch: Effect.all([
-      series.read("practice_data_processor_circuit_open", psp.openCircuits),
-      series.read("practice_data_dependency_up", () => 1 - psp.openCircuits(), { dependency: "processor" })
-    ])
+    /** Shows the state of the PSP's circuit in the metrics until the scope closes. */
+    watch: series.read("practice_data_dependency_up", () => Number(!psp.isOpen(pspKey)), { dependency: "processor" })
   }
 })

@@ -14,9 +14,6 @@ import { eventually } from "../../support/eventually.ts"
 import * as Program from "../../support/Program.ts"
 import * as Client from "../../support/Client.ts"
 
-/** Metrics that such a program has no series of. */
-const notHere: ReadonlyArray<string> = ["practice_data_processor_circuit_open"]
-
 const hostile = ['/api/v3/charges/search"}', "/api/v3/charges/search%0Apractice_data_ready%201", "/\\"]
 
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
@@ -46,7 +43,7 @@ it.live("The operators' listener has metrics and the page, which the public port
       assert.deepStrictEqual([yield* statusOf(operators, path), yield* statusOf(client, path)], [404, 200], path)
     yield* client.ask("/charges/search")
     for (const path of hostile) yield* client.call({ path, body: "{}" })
-    const expected = Object.keys(metrics).filter((name) => !notHere.includes(name))
+    const expected = Object.keys(metrics)
     // A program that has just started has not counted its tasks yet.
     yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
     const { text } = yield* scrape
