@@ -80,6 +80,37 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
+  it.effect("is no UPDATE that changes nothing, also where somebody added a generated column", () =>
+    Effect.gen(function* () {
+      const { insert, organization, sql, told } = yield* reader()
+      yield* Effect.acquireRelease(
+        sql`alter table pets add column shout text generated always as (upper(name)) stored`,
+        () => Effect.orDie(sql`alter table pets drop column shout`)
+      )
+      yield* insert("a")
+      yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
+      assert.deepStrictEqual((yield* told).changed, ["a Rex"])
+      yield* sql`update pets set name = 'Rex' where organization_id = ${organization}`
+      assert.deepStrictEqual((yield* told).changed, [])
+      assert.deepStrictEqual(yield* sql`select shout from pets where organization_id = ${organization}`, [
+        { shout: "REX" }
+      ])
+    })
+  )
+
+  it.effect.each(["a_touch", "zz"])("is one that only another trigger makes, called %s", (name) =>
+    Effect.gen(function* () {
+      const { insert, organization, sql, told } = yield* reader()
+      yield* insert("a")
+      yield* sql.unsafe(`create or replace function touched() returns trigger language plpgsql as $$
+        begin new.name := 'after'; return new; end $$`)
+      yield* sql.unsafe(`create trigger ${name} before update on pets for each row execute function touched()`)
+      yield* sql`update pets set breed = breed where organization_id = ${organization}`
+      yield* sql.unsafe(`drop trigger ${name} on pets`)
+      assert.deepStrictEqual(yield* told, { changed: ["a after"], removed: [] })
+    })
+  )
+
   it.effect.each(["origin", "replica"])(
     "is no update of nothing, of a session in the role %s: its row stays as it was",
     (role) =>

@@ -58,6 +58,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
     })
   )
 
+  it.effect("last longer than the database lets a transaction last", () =>
+    Effect.gen(function* () {
+      const sql = yield* empty
+      yield* sql`
+        select set_config(name, '200ms', false) from pg_settings where name in ('statement_timeout', 'transaction_timeout')`
+      assert.deepStrictEqual(yield* migrate(sql, { slow: script("select pg_sleep(0.5)") }), ["slow"])
+    })
+  )
+
   it.effect("are waited for, with one warning", () =>
     Effect.gen(function* () {
       const sql = yield* empty

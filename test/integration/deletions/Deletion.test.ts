@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
+import { keepingTimes } from "../../../src/records/Rows.ts"
 import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import * as Task from "../../support/deletions/tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -148,6 +149,27 @@ Task.suite(
       assert.deepStrictEqual(yield* times, kept)
       for (const [index, { updated_at }] of (yield* deletedRows).entries()) {
         assert.isAbove(millisOf(updated_at), millisOf(before[index]?.updated_at))
+      }
+    }),
+    "has an updated_at after one that is ahead of the clock": Effect.gen(function* () {
+      const last = "9999-12-31 23:59:59.999999+00"
+      for (const [before, after] of [
+        ["2030-01-01 00:00:00.999999+00", "2030-01-01 00:00:01+00"],
+        ["9999-12-31 23:59:59.999998+00", last],
+        // None is later.
+        [last, last]
+      ] as const) {
+        const sql = yield* seedInvoices
+        yield* keepingTimes(
+          sql,
+          Effect.andThen(
+            sql`update invoices set updated_at = ${before} where id = 'i1'`,
+            sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
+          )
+        )
+        yield* Task.deleted("i1", i1)
+        const times = (yield* rowsOf(sql)).flatMap((row) => (row.is_deleted ? [row.updated_at] : []))
+        assert.deepStrictEqual(times, [after, after, after], before)
       }
     }),
     "fires triggers of others, which find their tables as in any other session": Effect.gen(function* () {

@@ -3,8 +3,9 @@ import { assert } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
+import * as Facts from "../../../src/deletions/Facts.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { claimedFor, delay, deleted, runOne, suite } from "../../support/deletions/tasks.ts"
 import { settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -101,6 +102,29 @@ suite(
       const claim = yield* claimedFor({ invoices: large })
       assert.deepStrictEqual(yield* runOne(claim), outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 }))
       assert.deepStrictEqual(yield* marked, before)
+    }),
+
+    "looks facts up by their keys, also by statistics of a time when tasks had one": Effect.gen(function* () {
+      for (const organization_id of ["'org_a'", "'org' || n"]) {
+        const sql = yield* seedInvoices
+        yield* addFacts(3000, { organization_id, item: "1", id: "'old' || n" })
+        yield* sql`analyze invoices, invoice_lines, deletions`
+        const session = yield* clientOf((yield* TestDatabase).url)
+        const named = Array.makeBy(500, (n) => ({ invoice_id: `new${n}`, client_id: "client" }))
+        const task = yield* deletedIn(session, { invoices: named })
+        const readBy = readsOf(session, "relname = 'deletions'")
+        const { steps } = yield* Effect.provideService(settler, TaskDatabase, session)
+        yield* steps(3)
+        const insert = session`
+          insert into invoices (organization_id, id, client_id)
+          select 'org_a', 'new' || n, 'client' from generate_series(0, 499) n`
+        assert.isBelow(yield* readBy(insert), 50_000)
+        assert.isBelow(yield* readBy(steps(3)), 50_000)
+        yield* Effect.provideService(Facts.undo({ organization: "org_a", task }), TaskDatabase, session)
+        assert.isBelow(yield* readBy(steps(3)), 50_000)
+        assert.deepStrictEqual(yield* sql`select id from invoices where is_deleted`, [])
+        assert.strictEqual(yield* unsettled, 0)
+      }
     }),
 
     "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {

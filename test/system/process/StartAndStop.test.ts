@@ -49,6 +49,17 @@ describe.concurrent("A start", long, () => {
     })
   )
 
+  it.live("that has a defect ends with code 1, and says which", () =>
+    Effect.gen(function* () {
+      const broken = "import os from 'node:os'; os.totalmem = () => { throw Error('a defect') }"
+      const synced = "import { syncBuiltinESMExports } from 'node:module'; syncBuiltinESMExports()"
+      const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(`${broken}; ${synced}`)}`
+      const { code, output } = yield* Process.startToEnd({ DATABASE_URL: unreachable, NODE_OPTIONS })
+      assert.strictEqual(code, 1, output)
+      assert.match(output, /^This is a bug in practice-data: Error: a defect/m)
+    })
+  )
+
   it.live("logs its address and database first; without the database it answers 503, without a secret", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: unreachable, LOG_FORMAT: "logfmt", HOST: "" }
