@@ -40,10 +40,15 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
     return organization
   })
 
-  const check = Effect.fnUntraced(function* (key: string, digest: string, organization: string | null) {
-    const remembered = organization === null ? known.get(digest) : undefined
-    const id = remembered ?? (yield* resolve(key, digest))
-    if (limit !== undefined) yield* limit(id)
+  // No generator, as in KeyedReads.
+  const counted = (key: string, digest: string) => {
+    if (limit === undefined) return Effect.void
+    const id = known.get(digest)
+    return id === undefined ? Effect.flatMap(resolve(key, digest), limit) : limit(id)
+  }
+
+  const checked = Effect.fnUntraced(function* (key: string, digest: string, organization: string) {
+    const id = yield* resolve(key, digest)
     yield* Effect.provideService(CurrentOrganization.check({ organization }), CurrentOrganization, { id })
   })
 
@@ -58,7 +63,6 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
     return yield* refused
   })
 
-  // No generator, as in KeyedReads.
   return <E extends DetailError>(
     key: string,
     organization: string | null,
@@ -66,9 +70,8 @@ const authorization = Effect.fnUntraced(function* (lookUp: KeyedReads.LookUp) {
   ): Effect.Effect<Response> => {
     const digest = keyDigest(key)
     const read = Effect.provideService(answer, KeyedReads.PresentedKey, { key, digest })
-    const isFree = limit === undefined && organization === null
-    const authorized = isFree ? read : Effect.andThen(check(key, digest, organization), read)
-    return Effect.catch(authorized, (error) => respondTo(error, key, digest))
+    const authorized = organization === null ? read : Effect.andThen(checked(key, digest, organization), read)
+    return Effect.catch(Effect.andThen(counted(key, digest), authorized), (error) => respondTo(error, key, digest))
   }
 })
 
