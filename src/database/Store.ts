@@ -51,7 +51,7 @@ export interface StoreOptions extends Outage.OutageOptions {
 }
 
 /** The store has given a statement up. */
-class GivenUp extends Data.TaggedError("GivenUp")<{ readonly failure: Failure }> {}
+export class GivenUp extends Data.TaggedError("GivenUp")<{ readonly failure: Failure }> {}
 
 const givenUp = (failure: Failure) => Effect.fail(new GivenUp({ failure }))
 
