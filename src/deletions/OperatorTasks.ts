@@ -108,7 +108,7 @@ export const change = Effect.fnUntraced(function* <R>(
   return yield* new NotChanged({ state: task?.state })
 })
 
-const isDeadOf = (sql: Database, organization: string) => sql`t.state = 'dead' and t.organization_id = ${organization}`
+const isDeadIn = (sql: Database, organization: string) => sql`t.state = 'dead' and t.organization_id = ${organization}`
 
 /** Makes dead tasks due at once, with no attempt counted. Their last error stays until they complete. */
 const revive = Effect.fnUntraced(function* (sql: Database, isChosen: Fragment) {
@@ -121,19 +121,19 @@ const revive = Effect.fnUntraced(function* (sql: Database, isChosen: Fragment) {
 /** Makes a dead task due at once, with all its attempts before it. Returns its organization. */
 export const replay = Effect.fn("Tasks.replay")(function* (task: Identity) {
   const sql = yield* TaskDatabase
-  return yield* change(task, (owner) => revive(sql, sql`${isDeadOf(sql, owner)} and t.id = ${task.id}`))
+  return yield* change(task, (owner) => revive(sql, sql`${isDeadIn(sql, owner)} and t.id = ${task.id}`))
 })
 
 /** Counts the dead tasks of an organization. */
 export const countDead = Effect.fnUntraced(function* (organization: string) {
   const sql = yield* TaskDatabase
-  return (yield* sql`select from deletion_tasks t where ${isDeadOf(sql, organization)}`).length
+  return (yield* sql`select from deletion_tasks t where ${isDeadIn(sql, organization)}`).length
 })
 
 /** Replays the dead tasks of an organization, and returns their number. */
 export const replayDead = Effect.fn("Tasks.replayDead")(function* (organization: string) {
   const sql = yield* TaskDatabase
-  return (yield* revive(sql, isDeadOf(sql, organization))).length
+  return (yield* revive(sql, isDeadIn(sql, organization))).length
 })
 
 /** Tasks of a state beyond this are not counted. */
