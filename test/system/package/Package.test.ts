@@ -50,8 +50,6 @@ const elsewhere = [
   "npm ci && npm test",
   "pg_dumpall ",
   'psql --dbname="$',
-  "tables=$(psql ",
-  "npm run cli -- keys create ",
   "export DATABASE_URL="
 ]
 
