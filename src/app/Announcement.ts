@@ -3,7 +3,7 @@ import { Effect, Option, Redacted, Result } from "effect"
 import { connectionOptions, format } from "../database/ConnectionUrl.ts"
 import { organizations } from "./demo/DemoData.ts"
 import { Listener } from "../http/Listener.ts"
-import { LogWriter } from "../observability/LogWriter.ts"
+import { LogWriter } from "../observability/Logging.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import type { Settings } from "../operations/Settings.ts"
 

@@ -20,7 +20,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import { monotonicMillis as now } from "../observability/Time.ts"
 import * as Outage from "./Outage.ts"
 import { Failure, toFailure } from "./SqlFailure.ts"
@@ -99,8 +99,8 @@ export const make = Effect.fnUntraced(function* (options: StoreOptions) {
   const outage = yield* Outage.make(options)
   const gauges = { connections: () => connections, busy: () => busy.current, up: () => Number(!outage.isDown()) }
   const meter = pool && (yield* metered(pool, gauges))
-  const warnUnanswered = Throttle.make(`The ${name} did not answer`)
-  const warnRefused = Throttle.make(`The ${name} refuses the service`)
+  const warnUnanswered = Logging.limitedWarning(`The ${name} did not answer`)
+  const warnRefused = Logging.limitedWarning(`The ${name} refuses the service`)
 
   /**
    * Runs statements, one after the other, for a key. Statements that time out, or whose caller is interrupted, are

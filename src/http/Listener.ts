@@ -7,7 +7,7 @@ import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ServeError } from "effect/http/HttpServerError"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import { toRequestId, statusError } from "./Exchange.ts"
 
 export interface Options {
@@ -182,7 +182,7 @@ export class Listener extends Context.Service<
           for (const observer of observers) observer(facts)
         })
         const fork = Effect.runForkWith(yield* Effect.context())
-        const warn = Throttle.make("Connections are refused")
+        const warn = Logging.limitedWarning("Connections are refused")
         server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
         if (options.isMeasured === true) yield* measure(server, watched)
         const url = yield* Effect.acquireRelease(listen(server, options), () => stop(server, watched, Duration.zero))

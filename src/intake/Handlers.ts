@@ -8,7 +8,7 @@ import { type Delivery, makeDelivery, type Receipt, makeReceipt } from "../delet
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { parse, receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 
 const countItems = (list: unknown) => (Array.isArray(list) ? list.length : 0)
 
@@ -58,7 +58,9 @@ const refuse = Effect.fnUntraced(function* (sent: Sent, delay: Duration.Duration
   })
 })
 
-const warnFull = Throttle.make("A delivery was refused: the backlog of its organization, or of all unknown, is full")
+const warnFull = Logging.limitedWarning(
+  "A delivery was refused: the backlog of its organization, or of all unknown, is full"
+)
 
 const unavailable = { status: "unavailable" } as const
 

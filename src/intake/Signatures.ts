@@ -8,7 +8,7 @@ import { invalidRequest, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
 import { receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 
 /** True if an organization without a secret is refused. */
@@ -85,7 +85,7 @@ const signatureFault = Effect.fnUntraced(function* (
 })
 
 // An organization whose secret is wrong, or a stranger, repeats its deliveries.
-const warn = Throttle.make("A delivery was refused for its signature", 50)
+const warn = Logging.limitedWarning("A delivery was refused for its signature", 50)
 
 /** The middleware that checks headers and signatures, over `IntakeSecrets`. */
 export const signedDelivery = Layer.effect(

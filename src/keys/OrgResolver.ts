@@ -8,7 +8,7 @@ import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database } from "../database/Database.ts"
 import { unnoted } from "../observability/RequestFacts.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import * as Tracing from "../observability/Tracing.ts"
 
 /** The SHA-256 of a key, as text: each character is a byte. */
@@ -44,7 +44,7 @@ export const keyStatement = `
 /** The timeout of a look-up: the caller has a response within two seconds. */
 const within = Duration.millis(1500)
 
-const notRecorded = Throttle.make("The use of an API key was not recorded")
+const notRecorded = Logging.limitedWarning("The use of an API key was not recorded")
 
 /** Records in the background that a key was used today. The request does not wait for it. */
 const recordUse = (sql: Database, digest: string) =>

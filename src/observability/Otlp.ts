@@ -1,10 +1,9 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. The service never waits for it. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Clock, ConfigProvider, Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
+import { ConfigProvider, Duration, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { Otlp, OtlpExporter, type OtlpResource, OtlpSerialization } from "effect/observability"
-import { SpanPropagationEnabled } from "effect/sql/Statement"
 import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Package.ts"
 import { safe } from "./Logging.ts"
@@ -56,21 +55,6 @@ const layerClient = Layer.effect(
   )
 )
 
-/** Effect's tracer, with our sampling, and without the messages of errors. */
-const layerTraces = (ratio: number) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const tracer = yield* Tracer.Tracer
-      const describe = Tracing.describe(yield* Clock.Clock)
-      return Layer.mergeAll(
-        Layer.succeed(Tracing.Traces, { tracer, describe, ratio }),
-        Layer.effect(Tracer.Tracer, Tracing.describing(tracer)),
-        // A statement says how long it waited for its connection to open.
-        Layer.succeed(SpanPropagationEnabled, true)
-      )
-    })
-  )
-
 /** Exports by an HTTP client until the scope closes; nothing without an endpoint. */
 export const layerNoDeps = ({ otlpEndpoint, otlpHeaders, otlpServiceName, traceRatio }: OtlpSettings) =>
   Option.match(otlpEndpoint, {
@@ -92,7 +76,7 @@ export const layerNoDeps = ({ otlpEndpoint, otlpHeaders, otlpServiceName, traceR
         // A stop waits for all of them together.
         shutdownTimeout: "2 seconds"
       })
-      return layerTraces(traceRatio).pipe(
+      return Tracing.layer(traceRatio).pipe(
         Layer.provideMerge(exports),
         // It would read variables of its own, and die of an invalid one.
         Layer.provide([layerSerialization, layerClient, ConfigProvider.layer(ConfigProvider.fromUnknown({}))])

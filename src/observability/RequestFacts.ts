@@ -4,8 +4,7 @@
  */
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import * as Time from "./Time.ts"
-import { formats, lineHead, type LogOptions, withoutSecrets } from "./Logging.ts"
-import { LogWriter } from "./LogWriter.ts"
+import { formats, lineHead, type LogOptions, LogWriter, withoutSecrets } from "./Logging.ts"
 import { deliveries, refusals, statuses } from "./Metrics.ts"
 import type { Series } from "./Series.ts"
 import * as Tracing from "./Tracing.ts"
@@ -62,13 +61,11 @@ export interface RequestFacts extends Head, Readonly<Notes> {
 }
 
 /** The head of a request without secrets and long texts. */
-export const describeHead = ({ address, endpoint, id, method, path, userAgent }: Head): Head => ({
-  id: withoutSecrets(id),
-  method,
-  path: path === endpoint ? path : shortened(path),
-  endpoint,
-  userAgent: userAgent === undefined ? undefined : shortened(userAgent),
-  address
+export const describeHead = (head: Head): Head => ({
+  ...head,
+  id: withoutSecrets(head.id),
+  path: head.path === head.endpoint ? head.path : shortened(head.path),
+  userAgent: head.userAgent && shortened(head.userAgent)
 })
 
 /** The notes of the request that the current fiber handles; undefined outside of requests. */
@@ -173,10 +170,6 @@ const reasons: Readonly<Record<number, Refused>> = {
   503: "outage"
 }
 
-/** The reason of a refusal; undefined for an answer. */
-export const refusalReason = ({ refusal, status }: Pick<RequestFacts, "refusal" | "status">): Refused | undefined =>
-  status < 400 ? undefined : (refusal ?? reasons[status])
-
 const deliveryOutcome = ({ outcome, status }: RequestFacts): Delivery | undefined => {
   if (outcome !== undefined) return outcome
   if (status === 503) return "unavailable"
@@ -196,28 +189,25 @@ const memoized = <Key, A>(make: (key: Key) => A) => {
 
 /** An observer that counts requests. */
 export const counting = ({ counter, histogram }: Series, { endpoints, intake }: Counting) => {
-  const requestCounter = memoized((endpoint: string) =>
+  const requests = memoized((endpoint: string) =>
     memoized((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
   )
-  const endpointSeries = memoized((endpoint: string) => ({
-    requests: requestCounter(endpoint),
-    duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
-  }))
+  const duration = memoized((endpoint: string) =>
+    histogram("practice_data_http_request_duration_seconds", { endpoint })
+  )
   const refused = memoized((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
   const delivered = memoized((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
 
   // At 0 from the start: an alert sees no increase of a counter that begins at 1.
-  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestCounter(endpoint))
+  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requests(endpoint))
   refusals.forEach(refused)
   if (intake !== undefined) deliveries.forEach(delivered)
 
   return (facts: RequestFacts) => {
     const { endpoint } = facts
-    const status = statusClass(facts.status)
-    const { duration, requests } = endpointSeries(endpoint)
-    requests(status).add()
-    duration.observe(facts.duration / 1000)
-    const reason = refusalReason(facts)
+    requests(endpoint)(statusClass(facts.status)).add()
+    duration(endpoint).observe(facts.duration / 1000)
+    const reason = facts.refusal ?? reasons[facts.status]
     if (reason !== undefined) refused(reason).add()
     const delivery = endpoint === intake && facts.method === "POST" ? deliveryOutcome(facts) : undefined
     if (delivery !== undefined) delivered(delivery).add()
@@ -230,11 +220,10 @@ export const startSpan = (
   traceparent: string | undefined,
   head: Head
 ): Tracer.Span | undefined => {
-  const traces = Context.get(context, Tracing.Traces)
-  if (traces === undefined || isProbe(head)) return undefined
+  // Most processes make none.
+  if (Context.get(context, Tracing.Traces) === undefined || isProbe(head)) return undefined
   const name = head.endpoint === "other" ? head.method : `${head.method} ${head.endpoint}`
-  const parent = Tracing.parseTraceParent(traceparent)
-  return Tracing.start(traces, { name, kind: "server", startTime: Tracing.now(context), parent })
+  return Tracing.start(context, name, "server", Tracing.parseTraceParent(traceparent))
 }
 
 /** Ends the span of a request that has its response. Its headers and its query may hold secrets. */

@@ -3,9 +3,10 @@
  * tracer is on. It is off here, and on only within a request or a run that is sampled. So all others cost nothing, and
  * background work makes no spans.
  */
-import { Cause, Clock, Context, Effect, Exit, Option, Predicate, References, Tracer } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, Predicate, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { isSqlError } from "effect/sql/SqlError"
+import { SpanPropagationEnabled } from "effect/sql/Statement"
 import { safe } from "./Logging.ts"
 
 /**
@@ -80,7 +81,7 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
  * Has a span exported with bounded texts without secrets. Effect's exporter would write the message of every error, and a
  * message of a database may quote a row: it gets the kind of an error, and the code of a database.
  */
-export const describe =
+const describe =
   (clock: Clock.Clock) =>
   (span: Tracer.Span): Tracer.Span => {
     // The wall clock may be set while the span runs.
@@ -96,40 +97,44 @@ export const describe =
     })
   }
 
-/** A tracer whose spans are described. */
-export const describing = (tracer: Tracer.Tracer) =>
-  Effect.map(Clock.Clock, (clock) => {
-    const describeSpan = describe(clock)
-    return Tracer.make({ span: (options) => describeSpan(tracer.span(options)) })
-  })
+/** Makes traces with the tracer around: a share of them, unless their caller decides. */
+export const layer = (ratio: number) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const tracer = yield* Tracer.Tracer
+      const traces = { tracer, describe: describe(yield* Clock.Clock), ratio }
+      return Layer.mergeAll(
+        Layer.succeed(Traces, traces),
+        Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => traces.describe(tracer.span(options)) })),
+        // A statement says how long it waited for its connection to open.
+        Layer.succeed(SpanPropagationEnabled, true)
+      )
+    })
+  )
 
-/** A span that is made by hand. The maker ends it. */
-export interface Options {
-  readonly name: string
-  readonly kind: Tracer.SpanKind
-  /** Nanoseconds since 1970. */
-  readonly startTime: bigint
-  /** Without one, the span is the first of a new trace. */
-  readonly parent?: Tracer.AnySpan | undefined
-}
-
-/** Makes a span if it is sampled: as its parent, otherwise by ratio. */
+/**
+ * Starts a span by hand, if this process makes traces and it is sampled: as its parent, otherwise by ratio. Without a
+ * parent, it is the first of a trace. The caller ends it.
+ */
 export const start = (
-  { describe: describeSpan, ratio, tracer }: Traces,
-  { kind, name, parent, startTime }: Options
+  context: Context.Context<never>,
+  name: string,
+  kind: Tracer.SpanKind,
+  parent?: Tracer.AnySpan
 ): Tracer.Span | undefined => {
-  if (parent?.sampled === false) return undefined
-  const span = tracer.span({
+  const traces = Context.get(context, Traces)
+  if (traces === undefined || parent?.sampled === false) return undefined
+  const span = traces.tracer.span({
     name,
     kind,
-    startTime,
+    startTime: now(context),
     parent: Option.fromUndefinedOr(parent),
     links: [],
     annotations: Context.empty(),
     root: parent === undefined,
     sampled: true
   })
-  return parent !== undefined || isTaken(ratio, span.traceId) ? describeSpan(span) : undefined
+  return parent !== undefined || isTaken(traces.ratio, span.traceId) ? traces.describe(span) : undefined
 }
 
 const enabled = Context.make(References.TracerEnabled, true)
@@ -152,18 +157,12 @@ export const spanned =
       fiber.cache.tracerEnabled ? Effect.withSpan(effect, name, { attributes }) : effect
     )
 
-interface Root extends Omit<Options, "startTime" | "parent"> {
-  readonly attributes?: Readonly<Record<string, unknown>>
-}
-
 /** Runs an effect in a trace of its own. */
 export const root =
-  ({ attributes = {}, ...options }: Root) =>
+  ({ attributes = {}, kind, name }: Pick<Tracer.Span, "kind" | "name"> & Pick<Tracer.SpanOptions, "attributes">) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
-      const traces = fiber.getRef(Traces)
-      if (traces === undefined) return effect
-      const span = start(traces, { ...options, startTime: now(fiber.context) })
+      const span = start(fiber.context, name, kind)
       if (span === undefined) return effect
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
       return Effect.onExit(within(span, effect), (exit) => Effect.sync(() => span.end(now(fiber.context), exit)))

@@ -8,7 +8,7 @@
  */
 import { Cause, Data, Duration, Effect, Exit, Option } from "effect"
 import * as Time from "../observability/Time.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
 import type { PspKind } from "../api/Psp.ts"
@@ -121,7 +121,7 @@ export const annotations = (error: PspError | undefined) => ({
 export const make = Effect.map(Series.current, (series) => {
   const accounts = makeBreaker()
   const psp = makeBreaker()
-  const limit = Throttle.limited(50)
+  const limit = Logging.limited(50)
   const counters = new Map(
     processorOutcomes.map((outcome) => [outcome, series.counter("practice_data_processor_requests_total", { outcome })])
   )

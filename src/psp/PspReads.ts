@@ -12,7 +12,7 @@ import { maximumLimit, type PspKind, pspGroups } from "../api/Psp.ts"
 import { decodeRows } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as Throttle from "../observability/Throttle.ts"
+import * as Logging from "../observability/Logging.ts"
 import * as Circuits from "./Circuits.ts"
 import { type PageRequest, PspClient, PspFailed, type RateLimited } from "./PspClient.ts"
 
@@ -68,7 +68,7 @@ export class PspReads extends Context.Service<PspReads>()("practice-data/psp/Psp
     const client = yield* PspClient
     const circuits = yield* Circuits.make
     if (client.isMissing !== true) yield* circuits.watch
-    const limitLines = Throttle.limited(50)
+    const limitLines = Logging.limited(50)
     const places = yield* Cache.make({
       capacity: 10_000,
       lookup: (_organization: string) => Semaphore.make(maximumReadsOfAnOrganization)

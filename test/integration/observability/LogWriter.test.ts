@@ -4,7 +4,7 @@ import { closeSync, constants, openSync, readSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as LogWriter from "../../../src/observability/LogWriter.ts"
+import { makeWriter } from "../../../src/observability/Logging.ts"
 import { eventually } from "../../support/eventually.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 
@@ -37,7 +37,7 @@ const pipe = Effect.gen(function* () {
 /** A writer that ends before its descriptor is closed, and may be another's. */
 const writerTo = (fd: number, capacity?: number) =>
   Effect.acquireRelease(
-    Effect.sync(() => LogWriter.make(fd, capacity)),
+    Effect.sync(() => makeWriter(fd, capacity)),
     ({ end }) => Effect.sync(end)
   )
 

@@ -1,8 +1,7 @@
 /** The service in this process over a database with the demo data, and the spans that it makes. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { Clock, Context, Duration, Effect, Layer, Option, Redacted, References, Tracer } from "effect"
-import { SpanPropagationEnabled } from "effect/sql/Statement"
+import { Context, Duration, Effect, Layer, Option, Redacted, References, Tracer } from "effect"
 import * as App from "../../../src/app/App.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
@@ -26,15 +25,12 @@ export class Spans extends Context.Service<Spans, ReturnType<typeof keeping>>()(
 
 /** As a process makes traces that exports them all. */
 const tracing = Layer.unwrap(
-  Effect.gen(function* () {
-    const { tracer } = yield* Spans
-    return Layer.mergeAll(
-      Layer.succeed(Tracing.Traces, { tracer, describe: Tracing.describe(yield* Clock.Clock), ratio: 1 }),
-      Layer.effect(Tracer.Tracer, Tracing.describing(tracer)),
-      Layer.succeed(SpanPropagationEnabled, true),
-      Layer.succeed(References.TracerEnabled, false)
+  Effect.map(Spans, ({ tracer }) =>
+    Tracing.layer(1).pipe(
+      Layer.provide(Layer.succeed(Tracer.Tracer, tracer)),
+      Layer.merge(Layer.succeed(References.TracerEnabled, false))
     )
-  })
+  )
 )
 
 const unreachable = PspClient.layerStripe({

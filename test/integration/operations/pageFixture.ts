@@ -7,7 +7,7 @@ import { type Database, layerShared, type TaskDatabase } from "../../../src/data
 import { Failure } from "../../../src/database/SqlFailure.ts"
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import type { Task } from "../../../src/deletions/OperatorTasks.ts"
-import * as Recent from "../../../src/observability/Recent.ts"
+import * as Recent from "../../../src/operations/Recent.ts"
 import { iso } from "../../../src/operations/Format.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"

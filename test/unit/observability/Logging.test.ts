@@ -6,7 +6,6 @@ import { Cause, Effect, Exit, Layer, Option, Redacted, Schema, Scope, Tracer } f
 import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
-import { LogWriter } from "../../../src/observability/LogWriter.ts"
 import { accessLog, describeHead, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
@@ -21,7 +20,7 @@ const unknownKey = `pda_live_${"a1B2".repeat(9)}zz`
 const logged = (options: Logging.LogOptions) => {
   const lines: Array<string> = []
   const write = (line: string) => void lines.push(line)
-  const writer = Layer.succeed(LogWriter, { write, dropped: () => 0, end: () => undefined })
+  const writer = Layer.succeed(Logging.LogWriter, { write, dropped: () => 0, end: () => undefined })
   const observe = Effect.map(accessLog(options), (each) => [each])
   const observers = Layer.effect(RequestObservers, observe)
   return { lines, layer: observers.pipe(Layer.provideMerge(Logging.layerNoDeps(options)), Layer.provide(writer)) }

@@ -1,6 +1,6 @@
 /** The sampling of requests and of runs, and what an exported span holds. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, identity, References, Tracer } from "effect"
+import { Context, Effect, identity, Layer, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { startSpan } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -50,7 +50,7 @@ it.effect("an exported span has a bounded text without secrets, no event, and a 
       span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
       span.event("a line", 0n, { text: "secret" })
       return Effect.andThen(TestClock.setTime(-600_000), TestClock.adjust("1 second"))
-    }).pipe(Effect.withSpan("a"), Effect.provideServiceEffect(Tracer.Tracer, Tracing.describing(tracer)))
+    }).pipe(Effect.withSpan("a"), Effect.provide(Layer.provide(Tracing.layer(1), Layer.succeed(Tracer.Tracer, tracer))))
     assert.match(String(spans[0]?.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
     assert.deepStrictEqual(spans[0]?.events, [])
     assert.deepInclude(spans[0]?.status, { startTime: 0n, endTime: 1_000_000_000n })

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as Recent from "../../../src/observability/Recent.ts"
+import * as Recent from "../../../src/operations/Recent.ts"
 
 const observed = (some: Partial<Recent.Observed> = {}): Recent.Observed => ({
   endpoint: "/api/v3/charges/search",

@@ -1,7 +1,7 @@
 /** The requests of the last hour, by minute: for the operators' page, also where nobody collects metrics. */
-import { Clock, Context, Effect, Layer } from "effect"
-import * as Time from "./Time.ts"
-import type { RequestFacts } from "./RequestFacts.ts"
+import { Clock, Context, Effect, Layer, Number } from "effect"
+import * as Time from "../observability/Time.ts"
+import type { RequestFacts } from "../observability/RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, Infinity]
@@ -12,44 +12,37 @@ export const step = 60_000
 /** The number of slots. */
 export const slots = 60
 
-/** The requests of a minute. */
-export interface Slot {
-  /** Its start, in milliseconds since 1970. */
-  readonly start: number
-  readonly requests: number
-  /** Responses 4xx, and clients that left. */
-  readonly clientErrors: number
-  readonly serverErrors: number
-  /** By the buckets of `bounds`. Without reads of changes, whose clients may ask to wait. */
-  readonly latency: ReadonlyArray<number>
-}
-
 export type Observed = Pick<RequestFacts, "endpoint" | "status" | "duration">
 
 const emptySlot = (start: number) => ({
+  /** Milliseconds since 1970. */
   start,
   requests: 0,
+  /** Responses 4xx, and clients that left. */
   clientErrors: 0,
   serverErrors: 0,
+  /** By the buckets of `bounds`. Without reads of changes, whose clients may ask to wait. */
   latency: bounds.map(() => 0)
 })
 
+/** The requests of a minute. */
+export interface Slot extends Readonly<ReturnType<typeof emptySlot>> {}
+
 /** The sum of slots. */
-export const total = (all: ReadonlyArray<Slot>): Slot =>
-  all.reduce<Slot>(
-    (sum, { clientErrors, latency, requests, serverErrors }) => ({
-      start: sum.start,
-      requests: sum.requests + requests,
-      clientErrors: sum.clientErrors + clientErrors,
-      serverErrors: sum.serverErrors + serverErrors,
-      latency: sum.latency.map((count, bucket) => count + (latency[bucket] ?? 0))
-    }),
-    emptySlot(0)
-  )
+export const total = (all: ReadonlyArray<Slot>): Slot => {
+  const sum = (each: (slot: Slot) => number) => Number.sumAll(all.map(each))
+  return {
+    start: 0,
+    requests: sum(({ requests }) => requests),
+    clientErrors: sum(({ clientErrors }) => clientErrors),
+    serverErrors: sum(({ serverErrors }) => serverErrors),
+    latency: bounds.map((_, bucket) => sum(({ latency }) => latency[bucket] ?? 0))
+  }
+}
 
 /** A quantile in milliseconds, linear within a bucket: infinity in the last one, undefined without any request. */
 export const quantile = ({ latency }: Slot, share: number): number | undefined => {
-  const requests = latency.reduce((sum, each) => sum + each, 0)
+  const requests = Number.sumAll(latency)
   if (requests === 0) return undefined
   let rank = share * requests
   for (const [bucket, inBucket] of latency.entries()) {
@@ -61,7 +54,7 @@ export const quantile = ({ latency }: Slot, share: number): number | undefined =
   return Infinity
 }
 
-export class Recent extends Context.Service<Recent>()("practice-data/observability/Recent", {
+export class Recent extends Context.Service<Recent>()("practice-data/operations/Recent", {
   make: Effect.map(Clock.Clock, (clock) => {
     const recent: Array<ReturnType<typeof emptySlot>> = []
     return {
