@@ -3,7 +3,7 @@
  * server, so that each statement about it runs there, joins and transactions included.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Duration, Effect, Exit, References, Schema } from "effect"
+import { Array, Duration, Effect, Exit, MutableRef, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import { unnoted } from "../observability/RequestFacts.ts"
@@ -55,13 +55,15 @@ export const hasDistributedTable = (sql: Constructor) =>
 
 /** The distribution that a database reports. Callers that refresh at once share a query. */
 export const make = Effect.fnUntraced(function* (sql: Constructor, { run }: Store) {
-  let isDistributed: boolean | undefined
+  const known = MutableRef.make<boolean | undefined>(undefined)
   const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
-  const query = Effect.map(run(request, hasDistributedTable(sql)), (answer) => {
-    isDistributed = answer
-  }).pipe(unnoted, Effect.provideService(References.TracerEnabled, false))
+  const query = run(request, hasDistributedTable(sql)).pipe(
+    Effect.map((answer) => MutableRef.set(known, answer)),
+    unnoted,
+    Effect.provideService(References.TracerEnabled, false)
+  )
   const shared = yield* Time.cachedFor(query, (exit) => (Exit.isSuccess(exit) ? fresh : Duration.zero))
-  return { isDistributed: () => isDistributed, refresh: Effect.ignore(shared) }
+  return { isDistributed: () => known.current, refresh: Effect.ignore(shared) }
 })
 
 /** The tables whose rows belong to an organization each: those of the records, and others. */

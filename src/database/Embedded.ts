@@ -8,7 +8,7 @@ import { join, resolve } from "node:path"
 import { Duplex, PassThrough } from "node:stream"
 import { Worker } from "node:worker_threads"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Effect, FileSystem, Option } from "effect"
+import { Cause, Effect, FileSystem, MutableRef, Option } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import { takeLock } from "../process/Files.ts"
 import { moduleBeside } from "../process/Package.ts"
@@ -129,12 +129,12 @@ const openCluster = Effect.fnUntraced(function* (folder: string) {
 
 /** The client of a session. */
 const client = Effect.fnUntraced(function* (session: Session) {
-  let connection: Duplex | undefined
+  const opened = MutableRef.make<Duplex>(new PassThrough().destroy())
   const pool = yield* PgClient.make({
     // A request to cancel a statement comes on another connection, and the session knows no such request. That
     // connection is closed, so that a stop waits for the statement alone.
     stream: () =>
-      connection?.destroyed === false ? new PassThrough().destroy() : (connection = connectionTo(session)),
+      opened.current.destroyed ? MutableRef.setAndGet(opened, connectionTo(session)) : new PassThrough().destroy(),
     username: "postgres",
     database: "postgres",
     maxConnections: 1,

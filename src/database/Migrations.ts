@@ -195,16 +195,14 @@ export const untilMigrated = Effect.fnUntraced(function* (
   name: string,
   database: PgClient.PgClient & Pick<Store, "run">
 ) {
-  let hasWarned = false
   const request = { key: "the migrations", within: Duration.seconds(5), unavailable: () => "no answer" as const }
-  yield* database.run(request, requireMigrated(name, database)).pipe(
-    Effect.tapError((error) => {
-      if (hasWarned || Predicate.isString(error)) return Effect.void
-      hasWarned = true
-      return Effect.logWarning(error.message)
-    }),
-    Effect.retry(Schedule.spaced("500 millis")),
-    Effect.orDie
-  )
-  if (hasWarned) yield* Effect.log(`${name} is migrated`)
+  const schedule = Schedule.spaced("500 millis")
+  const check = database.run(request, requireMigrated(name, database))
+  const waitFor = Effect.fnUntraced(function* ({ message }: NotMigrated) {
+    yield* Effect.logWarning(message)
+    yield* Effect.retry(check, schedule)
+    yield* Effect.log(`${name} is migrated`)
+  })
+  const first = Effect.retry(check, { schedule, while: Predicate.isString })
+  yield* Effect.orDie(Effect.catchTag(first, "NotMigrated", waitFor))
 })

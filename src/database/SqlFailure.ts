@@ -1,5 +1,5 @@
 /** Failed statements: their classification, and transactions that fail with the errors of their statements. */
-import { Data, Effect, Predicate } from "effect"
+import { Data, Deferred, Effect, Predicate } from "effect"
 import type { SqlClient } from "effect/sql"
 import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
 
@@ -97,14 +97,17 @@ export const retryOvertaken = <A, R>(read: Effect.Effect<A, SqlError, R>): Effec
   )
 
 /** Runs statements in a transaction. When the connection is lost, it fails with their error: to roll back would be a defect. */
-export const inTransaction = <A, E, R>(sql: SqlClient.SqlClient, statements: Effect.Effect<A, E, R>) =>
-  Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
-    let first: Effect.Effect<never, E> | undefined
-    const noted = Effect.tapError(statements, (error) => Effect.sync(() => (first = Effect.fail(error))))
-    return Effect.catchDefect(sql.withTransaction(noted), (defect): Effect.Effect<never, E | SqlError> =>
-      isSqlError(defect) ? (first ?? Effect.fail(defect)) : Effect.die(defect)
-    )
+export const inTransaction = Effect.fnUntraced(function* <A, E, R>(
+  sql: SqlClient.SqlClient,
+  statements: Effect.Effect<A, E, R>
+) {
+  const failed = yield* Deferred.make<never, E>()
+  const noted = Effect.tapError(statements, (error) => Deferred.fail(failed, error))
+  return yield* Effect.catchDefect(sql.withTransaction(noted), (defect): Effect.Effect<never, E | SqlError> => {
+    if (!isSqlError(defect)) return Effect.die(defect)
+    return Deferred.isDoneUnsafe(failed) ? Deferred.await(failed) : Effect.fail(defect)
   })
+})
 
 /** Lets a transaction last, and each of its statements: a pool limits those of requests, and Postgres 17 and later all. */
 export const lasting = (sql: SqlClient.SqlClient) => sql`

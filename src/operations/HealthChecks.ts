@@ -1,5 +1,5 @@
 /** The health of the service: the states of its dependencies, its readiness, and the endpoints of both. */
-import { Context, Duration, Effect, identity, Layer, Option, Schema, String } from "effect"
+import { Context, Duration, Effect, identity, Layer, MutableRef, Option, Schema, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { errorHeader, errorName } from "../api/Errors.ts"
@@ -137,11 +137,11 @@ export class HealthChecks extends Context.Service<
         const sweep = yield* Effect.serviceOption(Sweep)
         const unswept = Option.isSome(sweep) ? sweep.value.unswept : Effect.succeed(0)
         const readiness = yield* makeReadiness(roles)
-        let isStopping = false
-        const isReady = () => readiness.isReady() && !isStopping
+        const stopping = MutableRef.make(false)
+        const isReady = () => readiness.isReady() && !stopping.current
         const { read } = yield* Series.current
         yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
-        yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
+        yield* read("practice_data_stopping", () => (stopping.current ? 1 : 0))
         const checks = {
           ...(roles.includes("data-api") && {
             records: databaseState(records),
@@ -161,7 +161,7 @@ export class HealthChecks extends Context.Service<
           roles,
           checks: yield* Time.cachedFor(Effect.all(checks, { concurrency: "unbounded" }), () => "1 second"),
           isReady: Effect.map(readiness.check, isReady),
-          stop: Effect.sync(() => void (isStopping = true))
+          stop: Effect.sync(() => void MutableRef.set(stopping, true))
         })
       })
     )
