@@ -1,15 +1,58 @@
-/** The headers and signatures of deliveries: Standard Webhooks, also by the names of Svix. */
+/** The headers and signatures of deliveries, with the secrets that verify them: Standard Webhooks, also by the names of Svix. */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { IncomingMessage } from "node:http"
-import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Record, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import { invalidRequest, validationErrors } from "../api/Faults.ts"
 import * as Intake from "../api/IntakeApi.ts"
+import { decodeRows } from "../database/Columns.ts"
+import { TaskDatabase } from "../database/Database.ts"
+import { inTime, type SchedulerUnavailable } from "../deletions/Scheduler.ts"
 import { receivedBody } from "../http/JsonBodyServer.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Logging from "../observability/Logging.ts"
-import { IntakeSecrets } from "./IntakeSecrets.ts"
+
+/** The valid secrets, newest first; `unsigned` if there never was one. */
+type Signing = ReadonlyArray<Redacted.Redacted> | "unsigned"
+
+const secretRows = decodeRows(Schema.Struct({ secret: Schema.NullOr(Schema.RedactedFromValue(Schema.String)) }))
+
+/**
+ * The signing secrets of organizations, for the intake; `keys/SigningSecrets` creates and revokes them. An organization signs
+ * from its first secret on, also once all are revoked, until an operator allows unsigned deliveries: that deletes them.
+ */
+export class IntakeSecrets extends Context.Service<
+  IntakeSecrets,
+  {
+    readonly of: (organization: string) => Effect.Effect<Signing, SchedulerUnavailable>
+  }
+>()("practice-data/intake/Signatures/IntakeSecrets") {
+  /** Secrets in the table `intake_secrets`. */
+  static readonly layer = Layer.effect(
+    IntakeSecrets,
+    Effect.map(TaskDatabase, (sql) =>
+      IntakeSecrets.of({
+        of: Effect.fn("IntakeSecrets.of")(function* (organization) {
+          const inHalfASecond = inTime(sql, `organization ${organization}`, Duration.millis(500))
+          const rows = yield* inHalfASecond(
+            secretRows(sql`
+              select case when revoked_at is null then secret end as secret
+              from intake_secrets where organization_id = ${organization} order by created_at desc`)
+          )
+          return rows.length === 0 ? "unsigned" : rows.flatMap(({ secret }) => secret ?? [])
+        })
+      })
+    )
+  )
+
+  /** The fake: secrets by organization. */
+  static readonly layerMemory = (secrets: Readonly<Record<string, Signing>> = {}) =>
+    Layer.succeed(
+      IntakeSecrets,
+      IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? "unsigned") })
+    )
+}
 
 /** True if an organization without a secret is refused. */
 export const SignaturesRequired = Context.Reference<boolean>("practice-data/intake/SignaturesRequired", {
@@ -67,10 +110,7 @@ const readClaim = (headers: Intake.DeliveryHeaders, now: number) => {
 const currentSeconds = Effect.map(DateTime.now, (now) => Math.floor(DateTime.toEpochMillis(now) / 1000))
 
 /** The reason why the signature of a request is refused; undefined where it is good. */
-const signatureFault = Effect.fnUntraced(function* (
-  headers: Intake.DeliveryHeaders,
-  secrets: ReadonlyArray<Redacted.Redacted> | "unsigned"
-) {
+const signatureFault = Effect.fnUntraced(function* (headers: Intake.DeliveryHeaders, secrets: Signing) {
   if (secrets.length === 0) return "all signing secrets of the organization are revoked"
   if (secrets === "unsigned") return "the organization has no signing secret"
   const claim = readClaim(headers, yield* currentSeconds)

@@ -5,7 +5,7 @@
 import { type Duration, Layer } from "effect"
 import * as MemoryScheduler from "../../deletions/MemoryScheduler.ts"
 import { SenderTasks } from "../../deletions/SenderTasks.ts"
-import { IntakeSecrets } from "../../intake/IntakeSecrets.ts"
+import { IntakeSecrets } from "../../intake/Signatures.ts"
 import { OrgResolver } from "../../keys/OrgResolver.ts"
 import { PspReads } from "../../psp/PspReads.ts"
 import { Repositories } from "../../records/Repository.ts"

@@ -1,7 +1,7 @@
 /** The intake in this process: its routes over services of a test's choice, and deliveries to it. */
 import { Layer } from "effect"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
-import { IntakeSecrets } from "../../../src/intake/IntakeSecrets.ts"
+import { IntakeSecrets } from "../../../src/intake/Signatures.ts"
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Server from "../../../src/app/Server.ts"
