@@ -57,6 +57,14 @@ const texts = decodeRows(Schema.Struct({ text: Schema.String }))
 export const decodeTexts = <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.map(texts(statement), (rows) => rows.map(({ text }) => text))
 
+/** The fields of a credential, as operators see it. Times are ISO 8601 in UTC. */
+export const credential = {
+  organization_id: Schema.String,
+  id: Schema.String,
+  created_at: Schema.String,
+  revoked_at: Schema.NullOr(Schema.String)
+}
+
 /** Lists the rows of credentials, without the credentials themselves: those of an organization, or all, oldest first. */
 export const listCredentials =
   <I, S extends Constructor, A>(database: Context.Key<I, S>, table: string, schema: Schema.Decoder<A>, columns = "") =>

@@ -8,7 +8,7 @@ import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
-import { listCredentials, decodeTexts } from "../database/Columns.ts"
+import { credential, decodeTexts, listCredentials } from "../database/Columns.ts"
 import { keyHash, livePrefix, visiblePrefix } from "./OrgResolver.ts"
 
 /** Base62. */
@@ -25,18 +25,6 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   const text = livePrefix + randomText(32)
   return Redacted.make(text + keyChecksum(text))
 })
-
-/** The description of a key, without the key. Times are ISO 8601 in UTC. */
-export const ApiKey = Schema.Struct({
-  organization_id: Schema.String,
-  id: Schema.String,
-  name: Schema.String,
-  prefix: Schema.String,
-  created_at: Schema.String,
-  last_used_on: Schema.NullOr(Schema.String),
-  revoked_at: Schema.NullOr(Schema.String)
-})
-export type ApiKey = typeof ApiKey.Type
 
 /** Makes a key for an organization and stores its hash. Only the caller gets the key. */
 export const create = Effect.fn("ApiKeys.create")(function* ({
@@ -61,7 +49,12 @@ export const create = Effect.fn("ApiKeys.create")(function* ({
 export const list = listCredentials(
   CredentialDatabase,
   "api_keys",
-  ApiKey,
+  Schema.Struct({
+    ...credential,
+    name: Schema.String,
+    prefix: Schema.String,
+    last_used_on: Schema.NullOr(Schema.String)
+  }),
   "left(name, 400) as name, prefix, to_char(last_used_on, 'YYYY-MM-DD') as last_used_on, "
 )
 

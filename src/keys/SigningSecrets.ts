@@ -7,16 +7,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { listCredentials, decodeTexts } from "../database/Columns.ts"
-
-/** A secret as operators see it: without the secret. Times are ISO 8601 in UTC. */
-export const SigningSecret = Schema.Struct({
-  organization_id: Schema.String,
-  id: Schema.String,
-  created_at: Schema.String,
-  revoked_at: Schema.NullOr(Schema.String)
-})
-export type SigningSecret = typeof SigningSecret.Type
+import { credential, decodeTexts, listCredentials } from "../database/Columns.ts"
 
 /** Creates a secret of an organization, beside its others. From now on its deliveries must be signed. */
 export const create = Effect.fn("SigningSecrets.create")(function* (organization: string) {
@@ -28,7 +19,7 @@ export const create = Effect.fn("SigningSecrets.create")(function* (organization
 })
 
 /** Lists the secrets of an organization, or of all, oldest first. */
-export const list = listCredentials(TaskDatabase, "intake_secrets", SigningSecret)
+export const list = listCredentials(TaskDatabase, "intake_secrets", Schema.Struct(credential))
 
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.

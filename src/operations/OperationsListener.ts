@@ -74,9 +74,6 @@ export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url
   "practice-data/operations/OperationsListener/OperatorsPage"
 ) {}
 
-export const cannotListen = ({ cause }: { readonly cause: unknown }) =>
-  new CannotListen({ message: explainListen("The operators' listener", cause, "OPERATIONS_") })
-
 /** Listens on an address. */
 export const layer = (options: {
   readonly host: string
@@ -90,6 +87,9 @@ export const layer = (options: {
   const listener = Listener.layer(HttpRouter.toHttpEffect(routes), { ...limits, ...options })
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, listener)).pipe(
-    Layer.catchTag("ServeError", (error) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(error))))
+    Layer.catchTag("ServeError", ({ cause }) => {
+      const message = explainListen("The operators' listener", cause, "OPERATIONS_")
+      return Layer.effect(OperatorsPage, Effect.fail(new CannotListen({ message })))
+    })
   )
 }

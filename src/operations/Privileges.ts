@@ -43,9 +43,7 @@ const needs: ReadonlyArray<Need> = [
 export const neededBy = (roles: ReadonlyArray<Role>) => needs.filter(({ role }) => roles.includes(role))
 
 /** The end of the name of the group role that has the privileges of a role. */
-export const groupSuffixes = { "data-api": "_api", intake: "_intake", worker: "_worker" } satisfies Readonly<
-  Record<Role, string>
->
+export const groupSuffix = (role: Role) => `_${role.replace("data-", "")}`
 
 /** The privileges that a login lacks, such as `insert on deletion_tasks`. A grant on some columns suffices. */
 export const lacking = (sql: PgClient.PgClient, needed: ReadonlyArray<Need>) => {

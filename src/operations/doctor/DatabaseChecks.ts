@@ -8,7 +8,7 @@ import { counts, mostCounted } from "../../deletions/OperatorTasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { counted } from "../Format.ts"
 import { clockFault, measure } from "../HealthChecks.ts"
-import { groupSuffixes, grantsToOthers, lacking, type Need, sharedWith } from "../Privileges.ts"
+import { grantsToOthers, groupSuffix, lacking, type Need, sharedWith } from "../Privileges.ts"
 
 /** A fact, with its remedy unless all is well. */
 export interface Fact {
@@ -97,7 +97,7 @@ export const schema = Effect.fnUntraced(function* (sql: Database, needs: Readonl
         ? ok(`The login has the privileges that ROLES=${role} needs.`)
         : fail(
             `The login lacks ${listed(privileges)}, which ROLES=${role} needs.`,
-            `Run: grant ${prefix}${groupSuffixes[role]} to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks.`
+            `Run: grant ${prefix}${groupSuffix(role)} to the login, as one that has it with ADMIN OPTION. If it has this role, grant the role what it lacks.`
           )
     ),
     ...others.map(({ grantee, objects }) =>
