@@ -1,13 +1,14 @@
 /**
- * The marks of rows that facts name. The views `deletion_rows` and `deletion_work` say which rows, and the functions
- * `mark_invoices` and `mark_invoice_lines` change them: at most 1,000 at once, so that they hold them for a second at most.
+ * The marks of rows that facts name. The views `deletion_rows` and `deletion_work` say which rows, and the function
+ * `mark_rows` changes them: at most 1,000 at once, so that they hold them for a second at most.
  */
-import { Array, Effect, Schema } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { Array, Data, Effect, Schema } from "effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { decodeRows } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
-import { inTransaction } from "../database/SqlFailure.ts"
+import { inTransaction, safeReason } from "../database/SqlFailure.ts"
+import { isPassing } from "./Retries.ts"
 
 export const TaskId = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 export type TaskId = typeof TaskId.Type
@@ -23,13 +24,10 @@ const mostRows = 1000
 
 /** A row to be marked at a time; an empty one takes its mark away. */
 const Row = Schema.Struct({ id: Schema.String, time: Schema.String })
+type Row = typeof Row.Type
 
-/** The number of rows that others hold, and those that the database refused. Null: another attempt has the task. */
-const Change = Schema.Struct({
-  locked: Schema.NullOr(Schema.Int),
-  refused: Schema.NullOr(Schema.Array(Schema.String)),
-  reason: Schema.NullOr(Schema.String)
-})
+/** The number of rows that others hold, and the ids of those whose change a trigger drops. Null: another attempt has the task. */
+const Change = Schema.Struct({ locked: Schema.NullOr(Schema.Int), dropped: Schema.NullOr(Schema.Array(Schema.String)) })
 
 const rows = decodeRows(Row)
 const changes = decodeRows(Change)
@@ -63,24 +61,66 @@ export const judge = (sql: Database, { ids, organization }: Tasks) =>
     insert into deletions_unsettled (organization_id, task_id) select distinct ${organization}, task_id from judged`
   )
 
-/** The number of rows that others hold, and those that the database refused, with the first reason. */
+/** The number of rows that others hold, and those that the database refused, each with its table, and the first reason. */
 interface Left {
-  locked: number
-  refused: Array<string>
-  reason: string | null
+  readonly locked: number
+  readonly refused: ReadonlyArray<string>
+  readonly reason: string | null
 }
+
+const nothing: Left = { locked: 0, refused: [], reason: null }
+
+const joined = (one: Left, another: Left): Left => ({
+  locked: one.locked + another.locked,
+  refused: [...one.refused, ...another.refused],
+  reason: one.reason ?? another.reason
+})
+
+/** Another attempt has the task. */
+export class Superseded extends Data.TaggedError("Superseded") {}
 
 /**
  * Marks the rows that the facts of tasks name, and takes away the marks of those that were undone: lines after their invoice,
- * which another task may hold, so that both have one time. Undefined if this is for an attempt, and another one has its task.
+ * which another task may hold, so that both have one time. Rows that the database refuses are found by halving.
  */
 export const apply = Effect.fnUntraced(function* (
   sql: Database,
   { ids, organization }: Tasks,
   attempt: Effect.Effect<Fragment> = Effect.succeed(sql`null, null, null`)
-): Effect.fn.Return<Left | undefined, SqlError> {
-  const left: Left = { locked: 0, refused: [], reason: null }
-  for (const table of ["invoices", "invoice_lines"] as const) {
+) {
+  const mark = Effect.fnUntraced(
+    function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<Left, SqlError | Superseded> {
+      const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
+      const [change] = yield* changes(sql`
+        select * from mark_rows(
+          ${organization}, ${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[], ${yield* attempt}
+        )`)
+      if (change?.locked == null) return yield* new Superseded()
+      const refused = (change.dropped ?? []).map((id) => `${table} ${id}`)
+      const reason = refused.length === 0 ? null : "A trigger dropped the change of a row"
+      return { locked: change.locked, refused, reason }
+    },
+    (marked, table, some) =>
+      Effect.catchIf(
+        marked,
+        (error): error is SqlError => isSqlError(error) && !isPassing(error),
+        (error) =>
+          some.length > 1
+            ? markEach(table, Array.chunksOf(some, Math.ceil(some.length / 2)))
+            : Effect.succeed({ ...nothing, refused: some.map(({ id }) => `${table} ${id}`), reason: safeReason(error) })
+      )
+  )
+
+  const markEach = (
+    table: string,
+    parts: ReadonlyArray<ReadonlyArray<Row>>
+  ): Effect.Effect<Left, SqlError | Superseded> =>
+    Effect.map(
+      Effect.forEach(parts, (part) => mark(table, part)),
+      Array.reduce(nothing, joined)
+    )
+
+  const markAll = Effect.fnUntraced(function* (table: string) {
     const found = yield* inMarking(
       sql,
       rows(sql`
@@ -89,17 +129,8 @@ export const apply = Effect.fnUntraced(function* (
           and (to_mark or to_unmark)
         group by 1`)
     )
-    for (const some of Array.chunksOf(found, mostRows)) {
-      const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
-      const [change] = yield* changes(sql`
-        select * from ${sql.literal(`mark_${table}`)}(
-          ${organization}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[], ${yield* attempt}
-        )`)
-      if (change === undefined || change.locked === null) return undefined
-      left.locked += change.locked
-      left.refused.push(...(change.refused ?? []))
-      left.reason ??= change.reason
-    }
-  }
-  return left
+    return yield* markEach(table, Array.chunksOf(found, mostRows))
+  })
+
+  return joined(yield* markAll("invoices"), yield* markAll("invoice_lines"))
 })

@@ -150,23 +150,25 @@ export const makeScheduler = Effect.fnUntraced(function* (
   })
 
   /** Marks the rows of a task: in one transaction, or if it has very many, in several. */
-  const runTask = Effect.fnUntraced(function* ({ organization, taskId, token }: Claim) {
-    const attempt = Effect.map(DateTime.now, (now) => sql`${taskId}::uuid, ${token}::uuid, ${at(now)}`)
-    const bound = sql`${most}::integer`
-    const [ran] = yield* results(sql`select run_deletion(${organization}, ${yield* attempt}, ${bound}) as result`)
-    if (ran?.result == null || !("more" in ran.result)) return yield* toOutcome(ran?.result)
-    const marked = yield* Effect.timeoutOrElse(Marks.apply(sql, { organization, ids: [taskId] }, attempt), {
-      duration: longest.marking,
-      orElse: () => Effect.fail(new TaskPostponed({ message: "It has more rows" }))
-    })
-    if (marked === undefined) return undefined
-    const { locked, reason, refused } = marked
-    const [ended] = yield* results(sql`
+  const runTask = Effect.fnUntraced(
+    function* ({ organization, taskId, token }: Claim) {
+      const attempt = Effect.map(DateTime.now, (now) => sql`${taskId}::uuid, ${token}::uuid, ${at(now)}`)
+      const bound = sql`${most}::integer`
+      const [ran] = yield* results(sql`select run_deletion(${organization}, ${yield* attempt}, ${bound}) as result`)
+      if (ran?.result == null || !("more" in ran.result)) return yield* toOutcome(ran?.result)
+      const marked = yield* Effect.timeoutOrElse(Marks.apply(sql, { organization, ids: [taskId] }, attempt), {
+        duration: longest.marking,
+        orElse: () => Effect.fail(new TaskPostponed({ message: "It has more rows" }))
+      })
+      const { locked, reason, refused } = marked
+      const [ended] = yield* results(sql`
       select finish_deletion(
         ${organization}, ${yield* attempt}, ${bound}, ${locked}::integer, ${refused}::text[], ${reason}::text
       ) as result`)
-    return yield* toOutcome(ended?.result)
-  })
+      return yield* toOutcome(ended?.result)
+    },
+    Effect.catchTag("Superseded", () => Effect.undefined)
+  )
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(

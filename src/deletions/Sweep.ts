@@ -113,7 +113,7 @@ export const make = Effect.gen(function* () {
     const applied = Effect.gen(function* () {
       yield* Marks.judge(sql, own)
       const rows = yield* Marks.apply(sql, own)
-      return rows === undefined || rows.locked + rows.refused.length > 0 ? yield* unapplied(own) : []
+      return rows.locked + rows.refused.length > 0 ? yield* unapplied(own) : []
     })
     return yield* asSweep(Effect.orElseSucceed(applied, () => ids))
   })

@@ -43,42 +43,35 @@ create function change_wal(place pg_lsn) returns bigint language sql immutable p
 
 create function change_token() returns text language sql volatile return left(gen_random_uuid()::text, 8);
 
+-- The tables of records. Written by publish.
 create table change_feeds (
   table_name text collate "C" primary key,
-  token      text not null default change_token(),
-  place      text not null,
+  token      text not null default change_token(), -- The order of changes: cursors of another one have expired.
+  place      text not null, -- The cluster, database and table of the transaction ids. Empty if the feed is not whole.
   changed_at text,
   fields     text[] not null,
-  triggers   text
+  triggers   text -- The triggers at the start of the order.
 );
-comment on table change_feeds is 'The tables of records. Written by publish';
-comment on column change_feeds.token is 'Identifies this order of changes: cursors of another one have expired';
-comment on column change_feeds.place is 'The cluster, database and table of the transaction ids. Empty if the feed is not whole';
-comment on column change_feeds.triggers is 'The triggers at the start of the order';
 
+-- How far each run of the server has committed durably. A run that has ended has a negative timeline.
 create table change_marks (
   timeline      integer primary key,
-  token         text not null unique default change_token(),
-  proven        bigint not null,
-  forked_at     pg_lsn,
+  token         text not null unique default change_token(), -- The mark in cursors.
+  proven        bigint not null, -- Every transaction below had ended by then. Where the mark has survived, so have they.
+  forked_at     pg_lsn, -- The position in the log at which the timeline branched off. Null if unknown.
   marked_at     timestamptz not null default clock_timestamp(),
   started_at    timestamptz not null,
-  durable_until pg_lsn,
-  kept_from     bigint not null default 0
+  durable_until pg_lsn, -- If the mark has survived, so has the log before this position.
+  kept_from     bigint not null default 0 -- Removals below are deleted: cursors that need them have expired.
 );
-comment on table change_marks is 'How far each run of the server has committed durably. A run that has ended has a negative timeline';
-comment on column change_marks.token is 'Identifies the mark in cursors';
-comment on column change_marks.proven is 'Every transaction below it had ended when the mark was written. Where the mark has survived, so have they';
-comment on column change_marks.forked_at is 'Position in the log at which the timeline branched off. Null if unknown';
-comment on column change_marks.durable_until is 'If the mark has survived, so has the log before this position';
-comment on column change_marks.kept_from is 'Removals below it are deleted: cursors that need them have expired';
 
+-- Times of the order of changes, a row a minute at most: each change below a position is older than its time.
 create table change_times (
   position bigint primary key,
   at       timestamptz not null
 );
-comment on table change_times is 'Times of the order of changes, a row a minute at most: each change below a position is older than its time';
 
+-- The records that were deleted from their tables.
 create table removals (
   organization_id text collate "C" not null,
   table_name      text collate "C" not null,
@@ -88,7 +81,6 @@ create table removals (
 );
 -- The only index by position: with another, a plan may read all removals to find those of a table.
 create index removals_changes on removals (organization_id, table_name, change_position, id);
-comment on table removals is 'The records that were deleted from their tables';
 
 -- Each database keeps its own order: a publication of all tables would overwrite it. Writes by the triggers of a replicated
 -- row pass, and all others, even where the triggers fire for these too: a restore with --disable-triggers leaves them so.
@@ -205,28 +197,19 @@ begin
     new.%1$I := now();$insert$, feed.changed_at);
   end if;
   if name in ('invoices', 'invoice_lines') then
-    -- A look costs some microseconds, however many facts there are; next to none in a transaction that began to write while
-    -- its organization had none. The sweep applies those that it misses, and judges the facts of a row that comes.
+    -- A look costs some microseconds, however many facts there are. The sweep applies those that it misses, and judges the
+    -- facts of a row that comes.
     select format($kept$
-  declare
-    facts text := nullif(current_setting('practice_data.facts', true), '');
-    looks boolean := old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at);
-    comes constant boolean := (new.id, new.organization_id) is distinct from (old.id, old.organization_id);
-    fact record;
-    deleted timestamptz;
-  begin
-    if tg_op = 'INSERT' or (%1$s, new.organization_id) is distinct from (%2$s, old.organization_id) then
-      if substr(facts, 2) is distinct from new.organization_id then
-        facts := exists (select from home.deletions d where d.organization_id = new.organization_id)::integer || new.organization_id;
-        perform set_config('practice_data.facts', facts, true);
-      end if;
-      looks := looks or left(facts, 1) = '1';
-    end if;
-    if looks then
+  if tg_op = 'INSERT' or (%1$s, new.organization_id) is distinct from (%2$s, old.organization_id)
+    or old.is_deleted and (not new.is_deleted or new.deleted_at is distinct from old.deleted_at) then
+    perform from home.deletions d
+    where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s and d.undone_at is null;
+    if found then
       for fact in
-        select d.*, comes and d.verdict = 'not_found' and d.kind = %3$L as is_new from home.deletions d
-        where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s
-          and d.undone_at is null
+        select d.*, d.verdict = 'not_found' and d.kind = %3$L
+          and (tg_op = 'INSERT' or (new.id, new.organization_id) is distinct from (old.id, old.organization_id)) as is_new
+        from home.deletions d
+        where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s and d.undone_at is null
       loop
         if fact.is_new then
           insert into home.deletions_unsettled (organization_id, task_id) values (new.organization_id, fact.task_id);
@@ -241,7 +224,7 @@ begin
         new.is_deleted := true;
       end if;
     end if;
-  end;$kept$, keys.new, keys.old, keys.kind, keys.named, keys.own) into kept
+  end if;$kept$, keys.new, keys.old, keys.kind, keys.named, keys.own) into kept
     from (values
       ('invoices', 'new.id', 'old.id', 'invoice', '= home.deletion_key(new.organization_id, new.id)
           and d.kind = ''invoice'' and d.id = new.id',
@@ -257,6 +240,8 @@ create or replace function %1$I() returns trigger language plpgsql set search_pa
 %7$s as $written$
 declare
   keeps_times constant boolean := coalesce(nullif(current_setting('practice_data.keep_times', true), '')::boolean, false);
+  fact record;
+  deleted timestamptz;
 begin
   -- After a crash, ids of commits that were lost are given again. So nobody may see a commit that can be lost.
   if current_setting('synchronous_commit') = 'off' then

@@ -4,25 +4,26 @@
 -- is written, whoever writes it. A transaction that looked before may still bring such a row: the sweep of the worker waits
 -- for those that were open, and marks again as they end. So neither the worker nor a writer waits for the other.
 
+-- A task for each delivery to the intake. Its id is derived from the organization and the key.
 create table deletion_tasks (
   organization_id     text collate "C" not null,
   id                  uuid not null,
   idempotency_key     text collate "C" not null,
   fingerprint         bytea not null,
-  payload             jsonb,
+  payload             jsonb, -- The items; null once TASK_RETENTION is over.
   invoices_count      integer not null,
   invoice_lines_count integer not null,
   received_at         timestamptz not null,
   scheduled_for       timestamptz not null,
   state               text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead', 'cancelled')),
   attempts            integer not null default 0,
-  due_at              timestamptz,
+  due_at              timestamptz, -- When to run. One that runs is taken over then, unless its worker has its row locked.
   claim_token         uuid,
   started_at          timestamptz,
   finished_at         timestamptz,
   last_error          text,
   outcome             jsonb,
-  is_known            boolean not null default true,
+  is_known            boolean not null default true, -- The organization had a row or a signing secret. All others share a limit.
   primary key (organization_id, id)
 );
 
@@ -34,11 +35,6 @@ create index deletion_tasks_unknown on deletion_tasks (due_at) where state = 'sc
 create index deletion_tasks_order   on deletion_tasks (organization_id, scheduled_for, id);
 create index deletion_tasks_state   on deletion_tasks (organization_id, state, scheduled_for, id);
 
-comment on table deletion_tasks is 'A task for each delivery to the intake. Its id is derived from the organization and the key';
-comment on column deletion_tasks.payload is 'The items; null once TASK_RETENTION is over';
-comment on column deletion_tasks.due_at is 'The time to run. One that runs is taken over at this time, unless its worker has its row locked';
-comment on column deletion_tasks.is_known is 'False if the organization had neither a row in organizations nor a signing secret: all such tasks share one limit';
-
 -- A sender never repeats a delivery that was confirmed, so a crash may lose none.
 create function commit_durably() returns trigger language plpgsql set search_path = pg_catalog, pg_temp
 as $function$ begin perform set_config('synchronous_commit', 'on', true); return null; end $function$;
@@ -49,6 +45,9 @@ create trigger durable before insert on deletion_tasks
 create function deletion_key(organization_id text, id text) returns bigint language sql immutable parallel safe
 return hashtextextended(id collate "C", hashtextextended(organization_id collate "C", 0));
 
+-- The facts: each item of each task, with its verdict, and the other ids that it gives: its row must match them. A verdict is
+-- `deleted`; `failed`: a row could not be marked; `not_found`: judged when its row comes; `forgotten`: about to go; or the
+-- reason of a mismatch. A fact that holds deletes each row with its id, and each line of this invoice.
 create table deletions (
   organization_id text collate "C" not null,
   task_id         uuid not null,
@@ -65,16 +64,15 @@ create table deletions (
     or verdict = 'not_found' and clinic_id is null and client_id is null and invoice_id is null
   ) stored,
   undone_at       timestamptz,
-  primary key (organization_id, task_id, kind, item)
+  -- With the organization in front, a plan of a time without statistics would read all its facts by this index.
+  primary key (task_id, kind, item, organization_id)
 );
 create index deletions_key        on deletions (deletion_key(organization_id, id));
 create index deletions_remembered on deletions (organization_id) where verdict = 'not_found';
 create index deletions_forgotten  on deletions (organization_id, task_id) where verdict = 'forgotten';
 
-comment on table deletions is 'The facts: each item of each task, with its verdict, and the other ids that it gives: its row must match them';
-comment on column deletions.verdict is 'deleted; failed: a row could not be marked; not_found: judged when its row comes; forgotten: about to go; or the reason of a mismatch';
-comment on column deletions.holds is 'True if each row with this id is deleted, and each line of this invoice';
-
+-- Tasks whose facts are to be applied again, for transactions that were open at `since`. Workers, operators and writers of rows
+-- only add, so that none waits.
 create table deletions_unsettled (
   organization_id text collate "C" not null,
   id              uuid not null default gen_random_uuid(),
@@ -85,8 +83,6 @@ create table deletions_unsettled (
 );
 create index deletions_unsettled_order on deletions_unsettled (written_by, organization_id, id);
 create index deletions_unsettled_task  on deletions_unsettled (organization_id, task_id);
-comment on table deletions_unsettled is 'Tasks whose facts are to be applied again. Workers, operators and writers of rows only add, so that none waits';
-comment on column deletions_unsettled.since is 'Time from which transactions that were open may still bring rows';
 
 -- The verdict on an item: what it says of its row must fit. The first reason counts.
 create function deletion_verdict(
@@ -152,24 +148,15 @@ create function deletion_settings() returns void language sql as $function$
   ) i
 $function$;
 
--- `mark_invoices` and `mark_invoice_lines` mark rows at their times, or take away the marks of those without one. They skip
--- rows that others hold, and count them as locked. They find those that the database refuses by halving, and name them with
--- their table. A row that was deleted before keeps its first time; its `updated_at` is new. For an attempt at a task, its lock
--- of the task is the lease: all is null if another one has the task.
-do $marks$ declare name text; begin
-  foreach name in array array['invoices', 'invoice_lines'] loop
-    execute format($create$
-create function mark_%1$s(
-  organization text, ids text[], times timestamptz[], task uuid, token uuid, at timestamptz,
-  out locked integer, out refused text[], out reason text
+-- Marks invoices or lines at their times, or takes away the marks of those without one. A row that was deleted before keeps its
+-- first time; its `updated_at` is new. It skips rows that others hold, and returns their number, and the ids of those whose
+-- change a trigger of others drops. For an attempt at a task, its lock of the task is the lease: all is null if another one
+-- has the task.
+create function mark_rows(
+  organization text, table_name text, ids text[], times timestamptz[], task uuid, token uuid, at timestamptz,
+  out locked integer, out dropped text[]
 ) language plpgsql set lock_timeout = '500ms' set enable_nestloop = on set enable_seqscan = off set enable_bitmapscan = off
   set enable_hashjoin = off set enable_mergejoin = off set jit = off as $function$
-declare
-  half constant integer := cardinality(ids) / 2;
-  first record;
-  second record;
-  broken text;
-  of_column text;
 begin
   if task is not null then
     update home.deletion_tasks t set due_at = at + interval '1 second'
@@ -177,44 +164,40 @@ begin
     if not found then return; end if;
   end if;
   perform set_config('practice_data.keep_times', 'on', true);
-  with held as (
-    select t.id, m.deleted, greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00')) as changed_at
-    from unnest(ids, times) m (id, deleted) cross join lateral (
-      select i.id, i.updated_at from home.%1$s i
-      where i.organization_id = organization and i.id = m.id for no key update skip locked
-    ) t
-  ),
-  marked as (
-    update home.%1$s t set
-      is_deleted = h.deleted is not null,
-      deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
-      updated_at = h.changed_at
-    from held h where t.organization_id = organization and t.id = h.id
-    returning t.id
-  )
-  select cardinality(ids) - (select count(*) from held),
-    array(select '%1$s ' || h.id from held h where not exists (select from marked m where m.id = h.id))
-    into locked, refused;
-  if refused <> '{}' then reason := 'A trigger dropped the change of a row'; end if;
-exception when others then
-  -- An outage, or a table that others hold.
-  if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
-  if half > 0 then
-    select * into first from home.mark_%1$s(organization, ids[:half], times[:half], task, token, at);
-    select * into second from home.mark_%1$s(organization, ids[half + 1:], times[half + 1:], task, token, at);
-    locked := first.locked + second.locked;
-    refused := first.refused || second.refused;
-    reason := coalesce(first.reason, second.reason);
+  if table_name = 'invoices' then
+    with held as (
+      select t.id, m.deleted from unnest(ids, times) m (id, deleted) cross join lateral (
+        select i.id from home.invoices i where i.organization_id = organization and i.id = m.id for no key update skip locked
+      ) t
+    ),
+    marked as (
+      update home.invoices t set
+        is_deleted = h.deleted is not null,
+        deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
+        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00'))
+      from held h where t.organization_id = organization and t.id = h.id
+      returning t.id
+    )
+    select cardinality(ids) - (select count(*) from held), array(select id from held except select id from marked)
+      into locked, dropped;
   else
-    get stacked diagnostics broken = constraint_name, of_column = column_name;
-    locked := 0;
-    refused := array['%1$s ' || ids[1]];
-    -- Other texts may quote the row.
-    reason := concat_ws(', ', 'SQLSTATE ' || sqlstate, 'constraint ' || nullif(broken, ''), 'column ' || nullif(of_column, ''));
+    with held as (
+      select t.id, m.deleted from unnest(ids, times) m (id, deleted) cross join lateral (
+        select i.id from home.invoice_lines i where i.organization_id = organization and i.id = m.id for no key update skip locked
+      ) t
+    ),
+    marked as (
+      update home.invoice_lines t set
+        is_deleted = h.deleted is not null,
+        deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
+        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00'))
+      from held h where t.organization_id = organization and t.id = h.id
+      returning t.id
+    )
+    select cardinality(ids) - (select count(*) from held), array(select id from held except select id from marked)
+      into locked, dropped;
   end if;
-end $function$ $create$, name);
-  end loop;
-end $marks$;
+end $function$;
 
 -- The end of an attempt by the number of locked rows, and the refused ones, whose items have failed: its task is completed, or
 -- it says why not. Null if another attempt has the task. What was not found is forgotten where the organization has more than
@@ -268,8 +251,8 @@ begin
   return result;
 end $function$;
 
--- The run of a task, unless it has more than 1,000 rows: then these are left to be marked, and it returns so. Lines come after
--- their invoice, which another task may hold, so that both have one time.
+-- The run of a task. If it has more than 1,000 rows, or one that the database refuses, they are left to be marked, and it
+-- returns so. Lines come after their invoice, which another task may hold, so that both have one time.
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer)
 returns jsonb language plpgsql as $function$
 declare
@@ -279,8 +262,6 @@ declare
   marked record;
   total integer := 0;
   locked integer := 0;
-  refused text[] := '{}';
-  reason text;
 begin
   perform home.deletion_settings();
   select t.payload into items from home.deletion_tasks t
@@ -307,31 +288,30 @@ begin
     left join home.invoice_lines t on t.organization_id = organization and t.id = n.id;
     insert into home.deletions_unsettled (organization_id, task_id) values (organization, task);
   end if;
-  foreach name in array array['invoices', 'invoice_lines'] loop
-    -- Those that were deleted before, too: they keep their time, and are changed.
-    select array_agg(distinct coalesce(r.line, r.invoice)) as ids, max(r.deleted_at) as deleted_at
-    into named from home.deletion_rows r
-    where r.organization_id = organization and r.task_id = task and r.table_name = name and r.holds and r.undone_at is null
-      and r.is_next and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
-    continue when named.ids is null;
-    total := total + cardinality(named.ids);
-    if total > 1000 then return '{"more": true}'; end if;
-    if name = 'invoices' then
-      select * into marked from home.mark_invoices(
-        organization, named.ids, array_fill(named.deleted_at, array[cardinality(named.ids)]), null, null, null);
-    else
-      select * into marked from home.mark_invoice_lines(
-        organization, named.ids, array_fill(named.deleted_at, array[cardinality(named.ids)]), null, null, null);
-    end if;
-    locked := locked + marked.locked;
-    refused := refused || marked.refused;
-    reason := coalesce(reason, marked.reason);
-  end loop;
-  return home.finish_deletion(organization, task, token, at, most, locked, refused, reason);
+  begin
+    foreach name in array array['invoices', 'invoice_lines'] loop
+      -- Those that were deleted before, too: they keep their time, and are changed.
+      select array_agg(distinct coalesce(r.line, r.invoice)) as ids, max(r.deleted_at) as deleted_at
+      into named from home.deletion_rows r
+      where r.organization_id = organization and r.task_id = task and r.table_name = name and r.holds and r.undone_at is null
+        and r.is_next and (not r.is_deleted or r.row_deleted_at is distinct from r.deleted_at);
+      continue when named.ids is null;
+      total := total + cardinality(named.ids);
+      if total > 1000 then return '{"more": true}'; end if;
+      select * into marked from home.mark_rows(
+        organization, name, named.ids, array_fill(named.deleted_at, array[cardinality(named.ids)]), null, null, null);
+      locked := locked + marked.locked;
+      if marked.dropped <> '{}' then raise exception 'A trigger dropped the change of a row'; end if;
+    end loop;
+  exception when others then
+    -- But for an outage, or a table that others hold.
+    if sqlstate ~ '^(08|25P03|40001|40P01|53|55P03|57P)' then raise; end if;
+    return '{"more": true}';
+  end;
+  return home.finish_deletion(organization, task, token, at, most, locked, '{}', null);
 end $function$;
 
 -- A plan takes an organization to have very many rows, so that an index of ids serves every look: statistics of a time when
 -- each had one row would make any index of the organization seem as good.
 alter table invoices alter column organization_id set (n_distinct = 1);
 alter table invoice_lines alter column organization_id set (n_distinct = 1);
-alter table deletions alter column organization_id set (n_distinct = 1);

@@ -1,19 +1,19 @@
 -- Access: API keys, signing secrets of the intake, the audit log, and the privileges of the roles.
 
+-- The API keys. Of a key, only its SHA-256 is stored.
 create table api_keys (
   organization_id text collate "C" not null,
   id              text collate "C" not null,
   name            text not null,
-  prefix          text not null,
+  prefix          text not null, -- The first characters of the key, to recognize it.
   key_hash        bytea not null unique,
   created_at      timestamptz not null default now(),
   last_used_on    date,
   revoked_at      timestamptz,
   primary key (organization_id, id)
 );
-comment on table api_keys is 'The API keys. Of a key, only its SHA-256 is stored';
-comment on column api_keys.prefix is 'First characters of the key, to recognize it';
 
+-- The secrets with which organizations sign their deliveries.
 create table intake_secrets (
   organization_id text collate "C" not null,
   id              text collate "C" not null,
@@ -22,8 +22,8 @@ create table intake_secrets (
   revoked_at      timestamptz,
   primary key (organization_id, id)
 );
-comment on table intake_secrets is 'The secrets with which organizations sign their deliveries';
 
+-- The changes that operators made. The service can only add to it.
 create table audit_log (
   organization_id text collate "C" not null,
   id              uuid not null default gen_random_uuid(),
@@ -31,15 +31,13 @@ create table audit_log (
   actor           text not null,
   source          text not null,
   action          text not null,
-  target          text not null,
+  target          text not null, -- The task, key or secret that was changed.
   result          text not null,
   primary key (organization_id, id)
 );
 -- `audit list` reads all entries, newest first.
 create index audit_log_at     on audit_log (at desc);
 create index audit_log_target on audit_log (organization_id, target, at desc);
-comment on table audit_log is 'The changes that operators made. The service can only add to it';
-comment on column audit_log.target is 'The task, key or secret that was changed';
 
 -- The data API can only select; this is the one trace that it leaves.
 create function touch_api_key(hash bytea) returns void language sql security definer set search_path = pg_catalog, pg_temp

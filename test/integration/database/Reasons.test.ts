@@ -64,7 +64,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       const failed = sql`select last_error from deletion_tasks where last_error is not null`
       const waiting = eventually("the failed attempt", failed, ({ length }) => length > 0)
       yield* Effect.orDie(TestClock.withLive(waiting))
-      assert.deepStrictEqual(yield* failed, [{ last_error: "1 rows were not marked: SQLSTATE P0001" }])
+      assert.deepStrictEqual(yield* failed, [{ last_error: "1 rows were not marked: UnknownError P0001" }])
       const { logs } = yield* Recorded
       assert.isTrue(logs.some((line) => line.includes("A deletion task failed")))
       for (const line of logs) {

@@ -180,7 +180,7 @@ const rules = [
        when 'p' then has_function_privilege('public', oid, 'EXECUTE')
        else (prosecdef or prosqlbody is null) and not coalesce(proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']
          -- Those of the worker fire triggers of others.
-         and (prosecdef or proname not in ('deletion_settings', 'mark_invoices', 'mark_invoice_lines', 'finish_deletion', 'run_deletion'))
+         and (prosecdef or proname not in ('deletion_settings', 'mark_rows', 'finish_deletion', 'run_deletion'))
      end`
   ]
 ] as const

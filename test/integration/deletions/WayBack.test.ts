@@ -168,7 +168,10 @@ Task.suite("an undone deletion", {
       undone_at: "now()"
     })
     yield* sql`analyze deletions, invoice_lines`
-    assert.isBelow((yield* readsOf("deletions", Marks.apply(sql, { organization, ids: [task] }))).rows, 20_000)
+    assert.isBelow(
+      (yield* readsOf("deletions", Effect.orDie(Marks.apply(sql, { organization, ids: [task] })))).rows,
+      20_000
+    )
     assert.isEmpty(yield* sql`select from invoice_lines where is_deleted`)
   }),
 
