@@ -7,6 +7,7 @@ import { searchable } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import { toText } from "../../../src/database/Columns.ts"
+import { layerShared } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { organizations } from "../../../src/app/demo/DemoData.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
@@ -28,6 +29,16 @@ const services = Layer.mergeAll(OrgResolver.layer, LongPolls.layer).pipe(
 const withKey = (key: string) => Effect.provideService(PresentedKey, { key, digest: keyDigest(key) })
 
 const search = "/api/v3/charges/search"
+
+/** The database, whose statements say in whose turn they run. */
+const recorded = Effect.map(TestDatabase, ({ sql }) => {
+  const turns: Array<string> = []
+  const run: typeof sql.run = (request, statements) => {
+    turns.push(request.key)
+    return sql.run(request, statements)
+  }
+  return { turns, over: (changed: Partial<typeof sql>) => Object.assign(sql.bind(undefined), sql, { run }, changed) }
+})
 
 layer(services, { excludeTestServices: true })("a read by key", (it) => {
   it.effect.each(searchable)("of $name has the bytes of a read of the organization", (resource: Resource) =>
@@ -83,16 +94,11 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     ["of an unknown distribution", { ...Distribution.single, isDistributed: (): boolean | undefined => undefined }]
   ] as const)("of a database that is %s looks its key up first", ([, distribution]) =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const asked: Array<string> = []
-      const run: typeof sql.run = (request, statements) => {
-        asked.push(request.key)
-        return sql.run(request, statements)
-      }
-      const { read } = yield* make(Object.assign(sql.bind(undefined), sql, { distribution, run }))
+      const { over, turns } = yield* recorded
+      const { read } = yield* make(over({ distribution }))
       const [{ key, slug }] = organizations
       yield* withKey(key)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
-      assert.deepStrictEqual(asked, [`organization org_${slug}`])
+      assert.deepStrictEqual(turns, [`organization org_${slug}`])
     })
   )
 
@@ -169,6 +175,23 @@ layer(services, { excludeTestServices: true })("The reads of the lane", (it) => 
       ])
       assert.deepStrictEqual(yield* Effect.ensuring(Effect.andThen(hide, statuses), show), [...expected])
     })
+  )
+
+  it.effect("look a key up before its first read that is counted, and in each later read alone", () =>
+    Effect.gen(function* () {
+      const { over, turns } = yield* recorded
+      // A shared connection has no turns.
+      const database = layerShared(over({ pipelined: undefined }))
+      const reads = yield* Effect.provide(Reads.make, Layer.provideMerge(Layer.fresh(OrgResolver.layer), database))
+      const [{ key }] = organizations
+      const counts: Array<number> = []
+      for (let read = 0; read < 3; read++) {
+        assert.strictEqual(yield* statusOf(reads, key), 200)
+        // The first use of a day is recorded in a turn of its own.
+        counts.push(turns.splice(0).filter((turn) => turn === `key ${keyDigest(key)}`).length)
+      }
+      assert.deepStrictEqual(counts, [2, 1, 1])
+    }).pipe(Effect.provide(AuthorizationServer.layerLimit(3)), Effect.scoped)
   )
 
   it.effect("count requests by organization: 429 beyond the limit, and 401 once the key is revoked", () =>
