@@ -63,7 +63,7 @@ const longestId = 255
 const longestBody = 32 * 1024 ** 2
 
 /** A body is larger than the limit. */
-export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
+class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
 const [space, brace] = [0x20, 0x7b]
 
@@ -79,7 +79,7 @@ interface Received {
  * PSP.
  */
 // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-export const readResponse = async ({ body, headers: given, status }: Received): Promise<Response> => {
+const readResponse = async ({ body, headers: given, status }: Received): Promise<Response> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
   // Leaving the loop cancels the body.

@@ -37,11 +37,12 @@ interface Refusal {
   readonly type: string
   readonly code?: string
   readonly param?: string
+  readonly message?: string
 }
 
 /** Answers with an error as Stripe writes one. Its message is of the kind that must go nowhere. */
 export const error = (status: number, refusal: Refusal, headers: Readonly<Record<string, string>> = {}): Fault =>
-  answer(status, JSON.stringify({ error: { ...refusal, message: processorText } }), headers)
+  answer(status, JSON.stringify({ error: { message: processorText, ...refusal } }), headers)
 
 /** Refuses a request because there are too many. */
 export const rateLimit = (retryAfter?: string, headers: Readonly<Record<string, string>> = {}): Fault =>
@@ -55,31 +56,16 @@ export const rateLimit = (retryAfter?: string, headers: Readonly<Record<string, 
 export const internal = error(500, { type: "api_error" })
 
 /** Does not know our key, as Stripe says it: in words alone. */
-export const unknownKey = answer(
-  401,
-  JSON.stringify({
-    error: { type: "invalid_request_error", message: `Invalid API Key provided: ${processorText}` }
-  })
-)
+export const unknownKey = error(401, {
+  type: "invalid_request_error",
+  message: `Invalid API Key provided: ${processorText}`
+})
 
 /** Lacks a permission of our restricted key, as Stripe says it: in words alone. */
-export const lacksPermission = answer(
-  403,
-  JSON.stringify({
-    error: {
-      type: "invalid_request_error",
-      message: `The provided key 'rk_live_***${processorText}' does not have the required permissions for this endpoint on account 'acct_oak'. Having the 'rak_payout_read' permission would allow this request to continue.`
-    }
-  })
-)
-
-/** Answers with a body of so many bytes that is a list. */
-export const large =
-  (bytes: number): Fault =>
-  (response) => {
-    const [before, after] = ['{"data":[{"id":"ch_1","filler":"', '"}],"has_more":false}']
-    answer(200, `${before}${"x".repeat(bytes - before.length - after.length)}${after}`)(response)
-  }
+export const lacksPermission = error(403, {
+  type: "invalid_request_error",
+  message: `The provided key 'rk_live_***${processorText}' does not have the required permissions for this endpoint on account 'acct_oak'. Having the 'rak_payout_read' permission would allow this request to continue.`
+})
 
 /** Answers with a page for people, as something in between would. */
 export const html = (status: number): Fault =>
@@ -108,10 +94,14 @@ export const resetInBody: Fault = (response) => {
 /** Takes the request and never answers. */
 export const hang: Fault = () => undefined
 
-/** Begins to answer, and then says nothing more. */
-export const hangInBody: Fault = (response) => {
-  begin(response).write(start)
-}
+/** Begins to answer with so many bytes of a body, and then says nothing more. */
+export const large =
+  (bytes: number): Fault =>
+  (response) => {
+    begin(response).write(" ".repeat(bytes))
+  }
+
+export const hangInBody = large(100)
 
 const requestOf = ({ headers, url = "/" }: IncomingMessage) => {
   const { pathname, searchParams } = new URL(url, "http://stripe.invalid")
