@@ -25,7 +25,7 @@ export const everything = ({ filters }: Resource) => ({
 /** An endpoint: a POST with a JSON body. */
 export interface Endpoint {
   readonly path: string
-  readonly kind: "search" | "get" | "changes" | "feed" | "processor" | "search tasks" | "get task"
+  readonly kind: "search" | "get" | "changes" | "processor" | "search tasks" | "get task"
   readonly stability: Stability
   /** The fields of its request, in order. */
   readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time" | "strings">>
@@ -52,14 +52,6 @@ const common = {
   decided: ["413", "415", "429", "500"]
 } as const
 const found = { ...common, decided: ["404", ...common.decided] }
-
-/** A feed of changes, as it was decided. */
-const feed = {
-  ...common,
-  stability: "provisional",
-  request: { cursor: "string", limit: "integer", wait: "integer", organization: "string" },
-  decided: ["410", ...common.decided, "501"]
-} as const
 
 const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
   const { filters, get: stability, name, search } = resource
@@ -144,7 +136,14 @@ export const taskFields = {
 
 /** Every endpoint. */
 export const endpoints: readonly [Endpoint, ...ReadonlyArray<Endpoint>] = [
-  { ...feed, path: "/changes", kind: "feed", request: { ...feed.request, resources: "strings" } },
+  {
+    ...common,
+    path: "/changes",
+    kind: "changes",
+    stability: "provisional",
+    request: { cursor: "string", limit: "integer", wait: "integer", organization: "string", resources: "strings" },
+    decided: ["410", ...common.decided, "501"]
+  },
   ...recordEndpoints,
   ...processorEndpoints,
   ...taskEndpoints

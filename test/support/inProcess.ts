@@ -9,11 +9,10 @@ import { SenderTasks } from "../../src/deletions/SenderTasks.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
-import { searchable } from "../../src/api/records/index.ts"
 import { Repositories, type Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/app/Server.ts"
 import type * as Testing from "../../src/app/exports/testing.ts"
-import { kinds } from "./stripe.ts"
+import { endpoints } from "../contract/Contract.ts"
 
 const [oakridge, harbor] = organizations
 
@@ -62,15 +61,8 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
     ).pipe(Layer.provide(layerDemo))
   )
 
-/** The path of every endpoint of records. */
-export const paths = [
-  "/api/v3/organization/get",
-  "/api/v3/changes",
-  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
-]
-
-/** The path of every live read of the processor. */
-export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
+/** The path of every endpoint. */
+export const paths = endpoints.map(({ path }) => `/api/v3${path}`)
 
 const routesOver = (services: ServiceLayer) =>
   Layer.provide(Layer.merge(Server.dataApiRoutes, Server.middleware), services)
@@ -93,9 +85,6 @@ export class InProcess extends Context.Service<InProcess, (request: Request) => 
   /** The routes over services. */
   static readonly layer = (services: ServiceLayer = layerDemo) => InProcess.layerOf(routesOver(services))
 }
-
-/** The path of every endpoint of deletion tasks. */
-export const taskPaths = ["/api/v3/invoice-deletions/search", "/api/v3/invoice-deletions/get"]
 
 /** A request: what differs from a well-formed search of charges. */
 export interface Sent {
@@ -138,10 +127,12 @@ export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
   const response = yield* Effect.promise(() => handle(request))
   const headers = Object.fromEntries(response.headers)
   assert.match(headers["x-error"] ?? "none", response.status < 400 ? /^none$/ : /^(?!none)[a-z_]+$/)
-  const text = yield* Effect.promise(() => response.text())
-  const isJson = headers["content-type"]?.startsWith("application/json") === true && text !== ""
+  const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
+  const text = new TextDecoder().decode(bytes)
+  const { "content-encoding": encoding, "content-type": type = "" } = headers
+  const isJson = type.startsWith("application/json") && encoding === undefined && text !== ""
   const json = isJson ? yield* Effect.orDie(parse(text)) : undefined
-  return { status: response.status, headers, text, json }
+  return { status: response.status, headers, bytes, text, json }
 })
 
 /** Asserts the status of an answer and its JSON. */

@@ -1,7 +1,7 @@
 /** The links and the example of the documents. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { assert, layer, test } from "@effect/vitest"
+import { assert, it as test } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { expectAnswer, InProcess } from "../support/inProcess.ts"
 import { snippetsOf } from "../support/snippets.ts"
@@ -41,18 +41,13 @@ test("each module that the architecture names exists", () => {
     ([, name]) => name
   )
   assert.isAbove(named.length, 20)
-  assert.deepStrictEqual(
-    named.filter((name) => !existsSync(join(root, `src/${name}.ts`))),
-    []
-  )
+  assert.isEmpty(named.filter((name) => !existsSync(join(root, `src/${name}.ts`))))
 })
 
-layer(InProcess.layer())((it) => {
-  it.effect("the README shows the response to its first request", () =>
-    Effect.gen(function* () {
-      const shown = snippetsOf("README.md").find(({ language }) => language === "json")
-      const json = yield* Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))(shown?.code ?? "")
-      yield* expectAnswer({ path: "/api/v3/pets/search", json: { limit: 1 } }, 200, json)
-    })
-  )
-})
+test.effect("the README shows the response to its first request", () =>
+  Effect.gen(function* () {
+    const shown = snippetsOf("README.md").find(({ language }) => language === "json")
+    const json = yield* Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))(shown?.code ?? "")
+    yield* expectAnswer({ path: "/api/v3/pets/search", json: { limit: 1 } }, 200, json)
+  }).pipe(Effect.provide(InProcess.layer()))
+)

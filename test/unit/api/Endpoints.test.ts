@@ -1,9 +1,10 @@
 /** The rules that every endpoint of a kind obeys, over the fakes: each rule once, for all endpoints. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { faults } from "../../../src/api/Faults.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import { type Endpoint, endpoints } from "../../contract/Contract.ts"
-import { expectAnswer, InProcess, organization, send } from "../../support/inProcess.ts"
+import { expectAnswer, InProcess, invalid, organization, send } from "../../support/inProcess.ts"
 
 const has = (...names: ReadonlyArray<string>) =>
   endpoints.filter(({ request }) => names.every((name) => name in request))
@@ -17,12 +18,15 @@ const each = (all: ReadonlyArray<Endpoint>, change: object) =>
     )
   )
 
-const refuses = Effect.fnUntraced(function* (all: ReadonlyArray<Endpoint>, change: object, detail: string, code = 400) {
+const refuses = Effect.fnUntraced(function* (
+  all: ReadonlyArray<Endpoint>,
+  change: object,
+  detail: unknown,
+  code = 400
+) {
   assert.isNotEmpty(all)
-  assert.deepStrictEqual(
-    yield* each(all, change),
-    all.map(({ path }) => [path, code, { detail }])
-  )
+  const refused = all.map(({ path }) => [path, code, { detail }] as const)
+  assert.deepStrictEqual(yield* each(all, change), refused)
 })
 
 /** The endpoints serve the request: whatever it names is not found, or found. */
@@ -79,6 +83,10 @@ layer(InProcess.layer())("every endpoint", (it) => {
         yield* refuses(endpoints.slice(0, 1), { organization: another }, detail)
       yield* serves(endpoints, { organization })
     })
+  )
+
+  it.effect("refuses a field that is mistyped, lest it widen the result", () =>
+    refuses(endpoints, { Limit: 1 }, invalid(["Limit", faults.extra]).detail, 422)
   )
 
   it.effect("takes an optional field that is null as absent", () =>

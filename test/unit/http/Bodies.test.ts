@@ -1,5 +1,5 @@
 /** Request bodies: their media type, size, encoding and syntax. */
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, it, layer } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
 import { parse } from "../../../src/http/JsonBodyServer.ts"
@@ -51,6 +51,12 @@ const malformed = [
   [`${'{"a":'.repeat(100)}1${"}".repeat(100)}`, 0],
   [bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)), 0],
   ['{"status":"a","status":null}', 0],
+  ['{"list":[{"id":"a"},{"id":"b","id":"c"}]}', 0],
+  ['{"x":[[{"y":{"a":1,"b":{},"a":1}}]]}', 0],
+  ['{"__proto__":1,"__proto__":1}', 0],
+  ['{"":1,"":1}', 0],
+  ['[{"1":1,"1":1}]', 0],
+  [String.raw`{"name":1, "n\u0061me":2}`, 0],
   [`{"x":[{"a":1,"a":1}],"status":"${"s".repeat(100_000)}"}`, 0]
 ] as const
 
@@ -58,9 +64,9 @@ const otherTypes = [undefined, "", "application/jsonp", "text/plain; application
 
 layer(InProcess.layer())("a body", (test) => {
   test.effect("is accepted with white space, a byte order mark, parameters, and up to 256 KiB", () =>
-    Effect.gen(function* () {
-      for (const sent of accepted) assert.strictEqual((yield* send(sent)).status, 200, sent.headers?.["content-type"])
-    })
+    Effect.forEach(accepted, (sent) =>
+      Effect.map(send(sent), ({ status, text }) => assert.strictEqual(status, 200, text))
+    )
   )
 
   test.effect.each(notObjects)("that is no object is 422: %s", ([kind, values]) =>
@@ -87,24 +93,10 @@ layer(InProcess.layer())("a body", (test) => {
   )
 })
 
-const twice = [
-  '{"text":"a","text":"b"}',
-  '{"list":[{"id":"a"},{"id":"b","id":"c"}]}',
-  '{"x":[[{"y":{"a":1,"b":{},"a":1}}]]}',
-  '{"__proto__":1,"__proto__":1}',
-  '{"":1,"":1}',
-  '[{"1":1,"1":1}]',
-  String.raw`{"name":1, "n\u0061me":2}`
-]
-
 const isParsed = (text: string) => Result.isSuccess(parse(new TextEncoder().encode(text)))
 
-describe("a member", () => {
-  it.each(twice)("that stands twice in its object is refused: %s", (text) => assert.isFalse(isParsed(text)))
-
-  it.prop("with any value is parsed, and refused if it stands twice", { value: Schema.Json }, ({ value }) => {
-    const member = `"name": ${JSON.stringify(value)}`
-    assert.isTrue(isParsed(`{${member}}`))
-    assert.isFalse(isParsed(`{${member}, ${member}}`))
-  })
+it.prop("a member with any value is parsed, and refused if it stands twice", { value: Schema.Json }, ({ value }) => {
+  const member = `"name": ${JSON.stringify(value)}`
+  assert.isTrue(isParsed(`{${member}}`))
+  assert.isFalse(isParsed(`{${member}, ${member}}`))
 })

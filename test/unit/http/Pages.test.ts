@@ -1,5 +1,5 @@
 /** The pages for browsers: where everything is, and the documentation. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
@@ -55,14 +55,12 @@ layer(layerPages({ dataApi: true, intake: true }, demoKeys))("with demo data", (
   )
 })
 
-layer(layerPages({ dataApi: true, intake: false }, []))("without demo data", (it) => {
-  it.effect("no page has a demo key, and / leaves out what the process does not serve", () =>
-    Effect.gen(function* () {
-      const [landing, docs] = [yield* get("/"), yield* get("/api/v3/docs")]
-      for (const { text } of [landing, docs]) assert.notInclude(text, "pda_demo")
-      assert.include(landing.text, "/api/v3/docs")
-      assert.notInclude(landing.text, "/api/v1/docs")
-      assert.strictEqual(docs.status, 200)
-    })
-  )
-})
+test.effect("without demo data no page has a demo key, and / leaves out what the process does not serve", () =>
+  Effect.gen(function* () {
+    const [landing, docs] = [yield* get("/"), yield* get("/api/v3/docs")]
+    for (const { text } of [landing, docs]) assert.notInclude(text, "pda_demo")
+    assert.include(landing.text, "/api/v3/docs")
+    assert.notInclude(landing.text, "/api/v1/docs")
+    assert.strictEqual(docs.status, 200)
+  }).pipe(Effect.provide(layerPages({ dataApi: true, intake: false }, [])))
+)
