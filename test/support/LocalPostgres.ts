@@ -137,12 +137,7 @@ const ready = (server: ChildProcess) =>
       resume(Effect.fail(new PostgresError({ message: `Postgres cannot be started: ${reason}` })))
     server.once("error", (cause) => failed(cause.message))
     server.once("close", () => failed(log.trim()))
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: "1 minute",
-      orElse: () => Effect.fail(new PostgresError({ message: "Postgres does not accept connections after a minute" }))
-    })
-  )
+  }).pipe(Effect.timeout("1 minute"))
 
 /**
  * Ends the server and removes the folder when this process is gone, however it ended: a pipe to this process then ends.

@@ -30,10 +30,6 @@ export const stop = ({ ended, kill: send }: Process.Process, signal: NodeJS.Sign
 /** The end of a program that has stopped in good order. */
 export const inOrder: Process.End = { code: 0, signal: null }
 
-/** The seconds that something takes. */
-export const secondsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.timed(effect), ([took]) => Duration.toSeconds(took))
-
 /** A folder in which the program was started and stopped. */
 const original = once("used", (folder) =>
   Effect.suspend(() => {

@@ -1,6 +1,7 @@
 /** A database of a test file's own, on the Postgres that all tests share. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { Client } from "pg"
 import { inject } from "vitest"
 import { connect, type Database, layerShared, type PoolOptions } from "../../src/database/Database.ts"
 import { configure } from "../../src/database/Distribution.ts"
@@ -110,15 +111,8 @@ export const readsOf = Effect.fnUntraced(function* <A, E, R>(table: string, effe
 /** The URL of another database that has the tables and no rows. */
 export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
 
-/** The URL of a database without any tables, on the server of the test's. It is kept until the run ends. */
-export const emptyDatabase = Effect.gen(function* () {
-  const { url } = yield* TestDatabase
-  const empty = new URL(url)
-  const name = `${empty.pathname.slice(1)}_empty_${++created}`
-  empty.pathname = name
-  yield* copy("template0", name)
-  return empty.href
-})
+/** The URL of a database without any tables. It is kept until the run ends. */
+export const emptyDatabase = create(() => Effect.succeed("template0"))
 
 /** A client of its own, of one connection unless it is given otherwise. */
 export const clientOf = (url: string, given: Partial<Omit<PoolOptions, "url">> = {}) =>
@@ -129,6 +123,15 @@ export const clientOf = (url: string, given: Partial<Omit<PoolOptions, "url">> =
     statementTimeout: "1 minute",
     ...given
   }).pipe(Effect.provide(Reactivity.layer))
+
+/** Runs a text of SQL statements on a connection of its own, as psql does. */
+export const asPsql = Effect.fnUntraced(function* (url: string, text: string) {
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => new Client(url)),
+    (made) => Effect.promise(() => made.end())
+  )
+  yield* Effect.promise(() => client.connect().then(() => client.query(text)))
+}, Effect.scoped)
 
 /** The name and URL of a new login that has the privileges of a role of the service and no others. */
 export const newLogin = Effect.fnUntraced(function* (role: Parameters<typeof loginOf>[0]) {

@@ -1,6 +1,6 @@
 /** Readers of the feed of changes, in this process over a database. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Schedule, Schema } from "effect"
 import { CurrentOrganization } from "../../src/api/Authorization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
@@ -103,31 +103,27 @@ export type Service = Effect.Success<ReturnType<typeof service>>
 export const follower = (first: Service, resource: Resource = pets) => {
   let from = first
   const { at, read } = readerOf((request) => from.changes(request), organization, [resource.name])
-  let copy: ReadonlyMap<string, StoredRecord> = new Map()
+  const copy = new Map<string, StoredRecord>()
   let gone = 0
-  /** Reads a page, and applies it. True if there are more. */
+  /** Reads a page, once the database is up, and applies it. True if there are more. */
   const step = Effect.fnUntraced(function* (limit = 1000) {
-    const page = yield* Effect.catchTag(read(limit), ["CursorExpired", "RecordStoreDown"], ({ _tag }) =>
-      Effect.succeed(_tag)
+    const page = yield* read(limit).pipe(
+      Effect.retry({ while: ({ _tag }) => _tag === "RecordStoreDown", schedule: Schedule.spaced("20 millis") }),
+      Effect.catchTag("CursorExpired", () => Effect.undefined)
     )
-    if (page === "RecordStoreDown") {
-      yield* Effect.sleep(20)
-      return true
+    if (page === undefined || page.isReset) {
+      copy.clear()
+      gone += 1
     }
-    if (page === "CursorExpired") {
+    if (page === undefined) {
       assert.isDefined(at.cursor, "A reader without a cursor has none that is gone")
       at.cursor = undefined
+      return true
     }
-    const isGone = page === "CursorExpired" || page.isReset
-    if (isGone) gone += 1
-    const next = new Map(isGone ? [] : copy)
-    if (page !== "CursorExpired") {
-      assert.isAtMost(page.records.length + page.removed.length, limit)
-      for (const record of page.records) next.set(record.id, record)
-      for (const id of page.removed) next.delete(id)
-    }
-    copy = next
-    return page === "CursorExpired" || page.has_more
+    assert.isAtMost(page.records.length + page.removed.length, limit)
+    for (const record of page.records) copy.set(record.id, record)
+    for (const id of page.removed) copy.delete(id)
+    return page.has_more
   })
   /** Reads until there is no more. */
   const drain = (limit?: number) => Effect.repeat(step(limit), { while: (hasMore) => hasMore })
@@ -145,7 +141,7 @@ export const follower = (first: Service, resource: Resource = pets) => {
   })
   /** Reads from another service. */
   const move = (to: Service) => Effect.sync(() => void (from = to))
-  return { step, drain, isEqual, move, copy: () => copy, gone: () => gone }
+  return { step, drain, isEqual, move, copy, gone: () => gone }
 }
 
 export type Follower = ReturnType<typeof follower>

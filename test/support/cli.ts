@@ -1,7 +1,7 @@
 /** Runs commands: in this process, or as processes of their own. */
 import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
-import { Writable } from "node:stream"
+import { PassThrough } from "node:stream"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
@@ -15,16 +15,10 @@ const program = join(Process.root, "src/cli.ts")
 /** The words that run a command as a process. */
 export const programArgs = [Process.node, program]
 
-const sink = () => {
-  const chunks: Array<string> = []
-  const stream = new Writable({
-    write: (chunk, _, done) => {
-      chunks.push(String(chunk))
-      done()
-    }
-  })
-  return { stream, text: () => chunks.join("") }
-}
+/** A stream that keeps what is written. */
+const sink = () => new PassThrough({ highWaterMark: 2 ** 30 })
+
+const textOf = (stream: PassThrough) => String(stream.read(stream.readableLength) ?? "")
 
 /** Runs a command in this process, with these variables alone. */
 export const runWith = (environment: Process.Environment, command: ReadonlyArray<string>) =>
@@ -32,12 +26,11 @@ export const runWith = (environment: Process.Environment, command: ReadonlyArray
     const [stdout, stderr] = [sink(), sink()]
     const exit = yield* run(command).pipe(
       Effect.provide(NodeServices.layer),
-      Effect.provideService(Console.Console, new NodeConsole(stdout.stream, stderr.stream)),
+      Effect.provideService(Console.Console, new NodeConsole(stdout, stderr)),
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),
       Effect.exit
     )
-    const ended: Ended = { code: exitCode(exit), stdout: stdout.text(), stderr: stderr.text() }
-    return ended
+    return { code: exitCode(exit), stdout: textOf(stdout), stderr: textOf(stderr) } satisfies Ended
   })
 
 /** Runs a command on the database of the test. */

@@ -35,14 +35,13 @@ const settings = {
 const inDatabase = (server: string, name: string) => Object.assign(new URL(server), { pathname: name }).href
 
 /** Distributes a database over its servers. */
-const distributed = Effect.fnUntraced(function* (sql: Database, [first, ...others]: ReadonlyArray<URL>) {
+const distributed = Effect.fnUntraced(function* (sql: Database, servers: ReadonlyArray<string>) {
+  const [first, ...others] = servers.map((server) => new URL(server))
   yield* sql`select citus_set_coordinator_host(${first?.hostname}, ${first?.port}::integer)`
   for (const { hostname, port } of others) yield* sql`select citus_add_node(${hostname}, ${port}::integer)`
   yield* migrate(sql)
-  yield* distribute(
-    sql,
-    resources.map(({ table }) => table)
-  )
+  const tables = resources.map(({ table }) => table)
+  yield* distribute(sql, tables)
 })
 
 const makeTemplate = Effect.fnUntraced(function* (servers: ReadonlyArray<string>, template: string) {
@@ -53,12 +52,7 @@ const makeTemplate = Effect.fnUntraced(function* (servers: ReadonlyArray<string>
     if (isDistributed) yield* sql.unsafe("create extension citus")
   }
   const sql = yield* clientOf(inDatabase(servers[0] ?? "", template))
-  yield* isDistributed
-    ? distributed(
-        sql,
-        servers.map((server) => new URL(server))
-      )
-    : migrate(sql)
+  yield* isDistributed ? distributed(sql, servers) : migrate(sql)
 }, Effect.scoped)
 
 /**
@@ -115,17 +109,15 @@ const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
   const template = `practice_data_test_${process.pid}_${(yield* Clock.currentTimeMillis).toString(36)}`
   const { servers, stop } = yield* open(template)
   yield* makeTemplate(servers, template)
-  project.provide(
-    "servers",
-    servers.map((server) => inDatabase(server, "postgres"))
-  )
-  project.provide("templateUrl", inDatabase(servers[0] ?? "", template))
+  const urls = servers.map((server) => inDatabase(server, "postgres"))
+  project.provide("servers", urls)
+  project.provide("templateUrl", inDatabase(urls[0] ?? "", template))
   return { stop }
 })
 
-export default (project: TestProject) =>
-  Effect.runPromise(provideTemplate(project)).then(
-    ({ stop }) =>
-      () =>
-        Effect.runPromise(stop)
-  )
+const stopping =
+  ({ stop }: { readonly stop: Effect.Effect<void> }) =>
+  () =>
+    Effect.runPromise(stop)
+
+export default (project: TestProject) => Effect.runPromise(provideTemplate(project)).then(stopping)

@@ -9,7 +9,7 @@ import { CredentialDatabase } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
-import { insertKey, lastUsed, usedToday } from "../../support/keys.ts"
+import { insertKey, keyHashOf } from "../../support/keys.ts"
 import { Recorded } from "../../support/Recorded.ts"
 
 const known = { pda_live_of_a: "org_a", pda_live_of_b: "org_b" }
@@ -40,6 +40,18 @@ for (const [where, resolver] of Object.entries(suites)) {
     it.effect.each([...others, hash("sha256", "pda_live_of_a")])("is unknown: '%s'", isUnknown)
   })
 }
+
+/** The day of the last use of a key. */
+const lastUsed = Effect.fnUntraced(function* (key: string) {
+  const { sql } = yield* TestDatabase
+  const [row] = yield* sql<{ used: string | null; today: boolean | null; version: string }>`
+    select last_used_on::text as used, last_used_on = (now() at time zone 'UTC')::date as today, xmin::text as version
+    from api_keys where key_hash = ${keyHashOf(key)}`
+  return row
+})
+
+/** Waits until a use of a key today is recorded. */
+const usedToday = (key: string) => eventually("a use today", lastUsed(key), (row) => row?.today === true)
 
 layer(Layer.merge(store, Recorded.layer), live)("an API key", (it) => {
   it.effect("has the day of its last use, written once a day", () =>

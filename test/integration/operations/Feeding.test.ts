@@ -1,9 +1,8 @@
 /** The statements of the guide for feeders, as they stand there: a source in another database, a first load, and upserts. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { asPsql } from "../../support/asPsql.ts"
 import { snippetsOf } from "../../support/snippets.ts"
-import { newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { asPsql, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
 const statements = snippetsOf("src/operations/FEEDING.md").filter(({ language }) => language === "sql")
 const [foreign = "", view = "", firstLoad = "", upsert = ""] = statements.map(({ code }) => code)

@@ -10,8 +10,7 @@ import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { feedOf, readerOf } from "../../support/changes.ts"
-import { asPsql } from "../../support/asPsql.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { asPsql, TestDatabase } from "../../support/TestDatabase.ts"
 
 const databases = Layer.unwrap(
   Effect.map(TestDatabase, ({ sql }) =>

@@ -1,7 +1,7 @@
 /** Invoices and lines of two organizations, and what a test reads of them. */
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect } from "effect"
-import type { Outcome } from "../../../src/api/DeletionTasks.ts"
+import { Outcome } from "../../../src/api/DeletionTasks.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 import { start } from "./tasks.ts"
@@ -63,19 +63,8 @@ export const rowsOf = (sql: PgClient.PgClient) =>
     order by 1, 2`
 
 /** Outcomes in which nothing was counted but what is given. */
-export const outcomeOf = ({
-  invoices: named = {},
-  invoice_lines = {},
-  lines_of_invoices = 0
-}: {
-  readonly invoices?: Partial<Outcome["invoices"]>
-  readonly invoice_lines?: Partial<Outcome["invoice_lines"]>
-  readonly lines_of_invoices?: number
-}): Outcome => ({
-  invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0, ...named },
-  invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0, ...invoice_lines },
-  lines_of_invoices
-})
+export const outcomeOf = (counted: Partial<Parameters<typeof Outcome.make>[0]>) =>
+  Outcome.make({ invoices: {}, invoice_lines: {}, ...counted })
 
 /** Columns by their SQL, in which `n` is the number of the row, from 1. */
 type Columns = Readonly<Record<string, string>>

@@ -1,20 +1,18 @@
 /** One task of each state, made as the intake and a worker make them. */
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { makeDelivery } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { show } from "../../../src/deletions/OperatorTasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { claimAll, scheduled } from "./tasks.ts"
+import { claimAll, delivery, scheduled } from "./tasks.ts"
 
 export const reason = "The clinic's ledger is locked"
 
 /** A delivery of one invoice and one line, with a key. */
-export const deliveryWith = (organization: string, key: string) =>
-  makeDelivery(
-    { "idempotency-key": key, "x-organization-id": organization },
-    { invoices: [{ invoice_id: `invoice_${key}` }], invoice_lines: [{ invoice_line_id: `line_${key}` }] }
-  )
+export const deliveryWith = (organization: string, key: string) => {
+  const items = { invoices: [{ invoice_id: `invoice_${key}` }], invoice_lines: [{ invoice_line_id: `line_${key}` }] }
+  return delivery(key, items, organization)
+}
 
 const schedule = (organization: string, key: string) =>
   Effect.map(scheduled(deliveryWith(organization, key)), ({ taskId }) => taskId)

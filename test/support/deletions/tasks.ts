@@ -1,6 +1,6 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Duration, Effect, Layer, type Scope } from "effect"
+import { Duration, Effect, Layer, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { TestClock, TestConsole } from "effect/testing"
 import { makeDelivery } from "../../../src/deletions/Delivery.ts"
@@ -46,19 +46,16 @@ export const claimOne = Effect.fnUntraced(function* () {
   return claim === undefined || others.length > 0 ? assert.fail("Not one task is due") : claim
 })
 
-/** Schedules a task, lets its time come, and claims it. */
-export const claimed = Effect.fnUntraced(function* (key: string) {
-  const { receipt } = yield* scheduled(delivery(key))
+/** Schedules a task, by default of an invoice that nobody has, lets its time come, and claims it. */
+export const claimed = Effect.fnUntraced(function* (key: string, deletions?: InvoiceDeletions) {
+  const { receipt } = yield* scheduled(delivery(key, deletions))
   yield* TestClock.adjust(delay)
   return { receipt, claim: yield* claimOne() }
 })
 
 /** Delivers a deletion, lets its time come, and claims its task. */
-export const claimedFor = Effect.fnUntraced(function* (deletions: InvoiceDeletions, key = "1") {
-  yield* scheduled(delivery(key, deletions))
-  yield* TestClock.adjust(delay)
-  return yield* claimOne()
-})
+export const claimedFor = (deletions: InvoiceDeletions, key = "1") =>
+  Effect.map(claimed(key, deletions), ({ claim }) => claim)
 
 /** Delivers a deletion, lets its time come, and runs it. Returns the id of its task. */
 export const deleted = (key: string, deletions: InvoiceDeletions) =>
@@ -90,19 +87,12 @@ export const completes = (claim: Claim) =>
       assert.fail(`It was not completed: ${JSON.stringify(outcome)}`)
   })
 
-const year = 366 * 24 * 60 * 60 * 1000
-
-/** The clock of a machine that is a year ahead. Nothing happens meanwhile. */
-const aYearAhead = (clock: Clock.Clock): Clock.Clock => {
-  const millis = () => clock.currentTimeMillisUnsafe() + year
-  return Object.assign({}, clock, { currentTimeMillisUnsafe: millis, currentTimeMillis: Effect.sync(millis) })
-}
-
-/** Checks that no task is open: none is due in a year. */
+/** Checks that no task is open: none is due in a year. Nothing happens meanwhile. */
 export const isIdle = Effect.gen(function* () {
   const { due } = yield* Scheduler
-  assert.isEmpty(yield* Effect.updateService(due(1), Clock.Clock, aYearAhead))
-})
+  yield* TestClock.setTime(start + Duration.toMillis("366 days"))
+  assert.isEmpty(yield* due(1))
+}).pipe(Effect.provide(Layer.fresh(TestClock.layer())))
 
 export const idsOf = (tasks: ReadonlyArray<{ readonly taskId: string }>) => tasks.map(({ taskId }) => taskId)
 

@@ -66,7 +66,7 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
     yield* Tools.run("pg_restore", "-d", target.url, "--jobs=4", file)
     const reader = Changes.follower(service)
     yield* reader.isEqual(target.sql, { limit: 70 })
-    assert.isAbove(reader.copy().size, 200)
+    assert.isAbove(reader.copy.size, 200)
     yield* old.move(service)
     yield* old.isEqual(target.sql, { gone: 1 })
     yield* Fiber.interrupt(polling)
@@ -159,7 +159,7 @@ it.live.each([
     yield* reader.drain(3)
     yield* run("commit")
     yield* check(1)
-    assert.strictEqual(reader.copy().size, 26)
+    assert.strictEqual(reader.copy.size, 26)
   })
 )
 

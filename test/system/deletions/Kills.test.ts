@@ -5,7 +5,7 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { openTransaction, waiting } from "../../support/deletions/sessions.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Ledger from "./Ledger.ts"
@@ -38,6 +38,10 @@ const areWaiting = Effect.fnUntraced(function* (count: number) {
   yield* waiting(sql, "advisory", (found) => found === count)
 })
 
+/** Asserts that something takes at most so many seconds. */
+const isWithin = <E, R>(seconds: number, effect: Effect.Effect<void, E, R>) =>
+  Effect.map(Effect.timed(effect), ([took]) => assert.isBelow(Duration.toSeconds(took), inTime(seconds)))
+
 let scheduled = 0
 
 /** Schedules a task for an invoice that no other one names. */
@@ -62,10 +66,10 @@ layer(Successor.layer, live)("A worker in the middle of a deletion", (it) => {
       const { gate, sql, task, worker } = yield* halfway
       yield* Program.kill(worker)
       // The killed worker's statement must not go on holding its locks for it.
-      assert.isBelow(yield* Program.secondsOf(areWaiting(0)), inTime(2))
+      yield* isWithin(2, areWaiting(0))
       yield* gate.commit
       yield* resumed
-      assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
+      yield* isWithin(2, Ledger.reaches(sql, task, "completed"))
       // By the time a later task is completed, the workers would have run this one again.
       yield* Ledger.reaches(sql, yield* newTask, "completed")
       assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(2))
@@ -79,7 +83,7 @@ layer(Successor.layer, live)("A worker in the middle of a deletion", (it) => {
       yield* worker.kill("SIGSTOP")
       yield* gate.commit
       yield* resumed
-      assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(3))
+      yield* isWithin(3, Ledger.reaches(sql, task, "completed"))
       yield* Program.kill(worker)
     }).pipe(Effect.ensuring(resumed))
   )

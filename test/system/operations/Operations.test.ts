@@ -8,7 +8,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Server from "../../../src/app/Server.ts"
 import { metrics } from "../../../src/observability/Metrics.ts"
-import { namesOf, samplesOf } from "../../support/metrics.ts"
+import { samplesOf } from "../../support/metrics.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Program from "../../support/Program.ts"
@@ -23,6 +23,9 @@ const promtool = (input: string) => {
   const { error, stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input, encoding: "utf8" })
   if (error === undefined) assert.strictEqual(stdout + stderr, "")
 }
+
+/** The names of the metrics that a text describes. */
+const namesOf = (text: string) => [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => name)
 
 const statusOf = ({ call }: Client.Client, path: string) =>
   Effect.map(call({ path, method: "GET", headers: {} }), ({ status }) => status)
@@ -47,7 +50,7 @@ it.live("The operators' listener has metrics and the page, which the public port
     // A program that has just started has not counted its tasks yet.
     yield* eventually("a series of each metric", scrape, ({ text }) => namesOf(text).length === expected.length)
     const { text } = yield* scrape
-    assert.sameMembers([...namesOf(text)], expected)
+    assert.sameMembers(namesOf(text), expected)
     assert.strictEqual(samplesOf(text)["practice_data_http_requests_lane_total"], 1)
     const endpoints = Object.keys(samplesOf(text)).flatMap((key) => /endpoint="([^"]*)"/.exec(key)?.[1] ?? [])
     assert.sameMembers([...new Set(endpoints)], [...Server.endpointsOf({ dataApi: true }), "other"])
