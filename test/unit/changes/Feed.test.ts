@@ -138,6 +138,12 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
+/** A page of a feed of pets. */
+const readBy = (read: Feed.Store<never, never>["read"], given?: string) =>
+  Feed.make([pets], { read, polls: { poll: () => Effect.succeedNone } })({ cursor: given, limit: 10 }).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner }))
+  )
+
 it.effect("what no mark proves is read again in another run, once the server has a mark of it", () =>
   Effect.gen(function* () {
     const marks = [undefined, "89abcdef"]
@@ -148,12 +154,8 @@ it.effect("what no mark proves is read again in another run, once the server has
       const found = { ...here, mark: mark ?? "", isMarked: mark !== undefined, proven: 50 }
       return Effect.succeed({ snapshot: found, rows: [] })
     }
-    const feed = Feed.make([pets], { read, polls: { poll: () => Effect.succeedNone } })
     const given = Cursor.encode({ ...cursor, ceiling: 40, wal: 0 }, owner)
-    const reading = yield* feed({ cursor: given, limit: 10 }).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner })),
-      Effect.forkChild
-    )
+    const reading = yield* Effect.forkChild(readBy(read, given))
     yield* TestClock.adjust("500 millis")
     const { cursor: next } = yield* Fiber.join(reading)
     assert.deepStrictEqual([Cursor.decode(next)?.mark, places], ["89abcdef", [49]])
@@ -163,12 +165,8 @@ it.effect("what no mark proves is read again in another run, once the server has
 it.effect("a server with more running transactions than a cursor holds is busy", () => {
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const snapshot = { ...here, snapshot: `100:2000:${running.join(",")}` }
-  const read = () => Effect.succeed({ snapshot, rows: [] })
-  const feed = Feed.make([pets], { read, polls: { poll: () => Effect.succeedNone } })
-  return Effect.flip(feed({ limit: 10 })).pipe(
-    Effect.map((error) => assert.strictEqual(error._tag, "RecordStoreDown")),
-    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: owner }))
-  )
+  const reading = readBy(() => Effect.succeed({ snapshot, rows: [] }))
+  return Effect.map(Effect.flip(reading), (error) => assert.strictEqual(error._tag, "RecordStoreDown"))
 })
 
 const written = (id: string, position: number, branch = ""): ChangeRow => {
@@ -182,11 +180,8 @@ const page = { resets: [], cursor: "c", hasMore: false }
 
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])("the place of a record has its id: %s", (id) => {
   const record = fromText(JSON.stringify({ id, name: '","id":"other"' }))
-  assert.deepStrictEqual(rowPlace({ position: 7, record, detail: null, branch: "pets" }), {
-    id,
-    position: 7,
-    branch: "pets"
-  })
+  const at = { position: 7, branch: "pets" }
+  assert.deepStrictEqual(rowPlace({ ...at, record, detail: null }), { ...at, id })
 })
 
 it("a page begins with the resources that restart, without removals of what exists again", () => {

@@ -103,11 +103,10 @@ it.effect("the record of the organization comes at the end of a round, and again
 const failure = (status: number, code: string) =>
   Response.json(
     { detail: `It is ${code}` },
-    {
-      status,
-      headers: { "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" }
-    }
+    { status, headers: { "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" } }
   )
+
+const noConnection = new TypeError("x", { cause: new Error("ECONNREFUSED") })
 
 it.effect.each([
   ["an unknown key", () => failure(401, "unauthorized"), "Refused", "401"],
@@ -117,12 +116,7 @@ it.effect.each([
   ["a bug", () => new Response(null, { status: 500 }), "Unavailable", "500"],
   ["a 404 of a proxy", () => new Response("<html>", { status: 404 }), "Unavailable", "404"],
   ["another server's page", () => new Response("<html>"), "Unavailable", "JSON"],
-  [
-    "no connection",
-    () => Promise.reject(new TypeError("x", { cause: new Error("ECONNREFUSED") })),
-    "Unavailable",
-    "ECONN"
-  ],
+  ["no connection", () => Promise.reject(noConnection), "Unavailable", "ECONN"],
   ["no response", () => Promise.withResolvers<Response>().promise, "Unavailable", "2 minutes"]
 ] as const)("%s is %s, after retries if one may help", ([, handle, tag, reason]) =>
   Effect.gen(function* () {

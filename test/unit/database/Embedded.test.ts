@@ -56,22 +56,13 @@ it.live.each([
   }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
 )
 
-it.live.each([
-  [
-    "is a file, is named with the check that helps",
-    "file",
-    /^The data folder .+file, cannot be used: .+Check that it is a folder/
-  ],
-  [
-    "is in a file, is named with its variable",
-    "file/data",
-    /^The data folder of DATA_DIR, .+file.data, cannot be used: /
-  ]
-] as const)("a folder that %s", ([, name, says]) =>
+it.live("a folder that is a file, or is in one, is named with what helps", () =>
   Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    writeFileSync(join(folder, "file"), "")
-    const { message } = yield* Effect.flip(Embedded.connect(join(folder, name)))
-    assert.match(message, says)
+    const file = join(yield* temporaryFolder, "file")
+    writeFileSync(file, "")
+    const itself = yield* Effect.flip(Embedded.connect(file))
+    assert.match(itself.message, /^The data folder .+file, cannot be used: .+Check that it is a folder/)
+    const within = yield* Effect.flip(Embedded.connect(join(file, "data")))
+    assert.match(within.message, /^The data folder of DATA_DIR, .+file.data, cannot be used: /)
   }).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
 )

@@ -2,14 +2,14 @@
 import { Duplex } from "node:stream"
 import { assert, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Exit, Layer, Redacted } from "effect"
+import { Effect, Exit, Layer, Redacted, Result } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { ConnectionError, SerializationError, SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
-import { type Database, guarded, layerShared } from "../../../src/database/Database.ts"
-import * as Distribution from "../../../src/database/Distribution.ts"
+import { guarded, layerShared, RecordDatabase } from "../../../src/database/Database.ts"
+import { single } from "../../../src/database/Distribution.ts"
 import { make } from "../../../src/database/OrganizationReads.ts"
 import { retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
@@ -21,51 +21,36 @@ const silent = () =>
     write: (_bytes, _encoding, done) => done()
   })
 
-const databaseOf = (distribution: Distribution.Distribution) =>
-  Effect.flatMap(PgClient.make({ stream: silent, username: "nobody", connectTimeout: "1 minute" }), (client) =>
-    guarded(client, { name: "store", connections: 8, isCancellable: true, probe: Effect.void }, distribution)
-  ).pipe(Effect.provide(Reactivity.layer))
+/** A database that takes a connection and never answers. */
+const silentDatabase = Effect.flatMap(
+  PgClient.make({ stream: silent, username: "nobody", connectTimeout: "1 minute" }),
+  (client) => guarded(client, { name: "store", connections: 8, isCancellable: true, probe: Effect.void }, single)
+).pipe(Effect.provide(Reactivity.layer))
 
-const resolverOf = (distribution: Distribution.Distribution) =>
-  Effect.flatMap(databaseOf(distribution), (sql) =>
-    Effect.provide(OrgResolver, OrgResolver.layer.pipe(Layer.provide(layerShared(sql))))
-  )
-
-/** Starts beside the test. The result is the error. */
-const begun = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkScoped(Effect.flip(effect), { startImmediately: true })
-
-const busyKeys = Exit.succeed(new CredentialStoreDown({ detail: "The credential store is busy" }))
-const busyRecords = Exit.succeed(new RecordStoreDown({ detail: "The record store is busy" }))
-
-it.effect("the look-up of a key ends after 1.5 seconds, and that of a clinic's account after 2", () =>
-  Effect.gen(function* () {
-    const { resolve } = yield* resolverOf(Distribution.single)
-    const database = layerShared(yield* databaseOf(Distribution.single))
-    const { find } = yield* Effect.provide(ClinicAccounts, Layer.provide(ClinicAccounts.layer, database))
-    const ofKey = yield* begun(resolve(Redacted.make("pda_live_of_a")))
-    const ofAccount = yield* begun(Effect.provideService(find("clinic_1"), CurrentOrganization, { id: "org_1" }))
-    yield* TestClock.adjust("1499 millis")
-    assert.isUndefined(ofKey.pollUnsafe())
-    yield* TestClock.adjust("1 millis")
-    assert.deepStrictEqual(ofKey.pollUnsafe(), busyKeys)
-    yield* TestClock.adjust("499 millis")
-    assert.isUndefined(ofAccount.pollUnsafe())
-    yield* TestClock.adjust("1 millis")
-    assert.deepStrictEqual(ofAccount.pollUnsafe(), busyRecords)
-  })
+const ofKey = Effect.flatMap(OrgResolver, ({ resolve }) => resolve(Redacted.make("pda_live_of_a")))
+const ofAccount = Effect.flatMap(ClinicAccounts, ({ find }) => find("clinic_1"))
+const ofPage = Effect.flatMap(RecordDatabase, (sql) =>
+  make(sql)({ text: "select $1", values: [], columns: [], limit: 251, isPlannedOnce: true })
 )
 
-const pageOf = (sql: Database, limit: number) =>
-  make(sql)({ text: "select $1", values: [], columns: [], limit, isPlannedOnce: true })
+const busyRecords = new RecordStoreDown({ detail: "The record store is busy" })
 
-it.effect("a read of records ends after 8 seconds", () =>
+it.effect.each([
+  ["the look-up of a key", 1500, ofKey, new CredentialStoreDown({ detail: "The credential store is busy" })],
+  ["the look-up of a clinic's account", 2000, ofAccount, busyRecords],
+  ["a read of records", 8000, ofPage, busyRecords]
+] as const)("%s ends after %d milliseconds without an answer", ([, millis, read, error]) =>
   Effect.gen(function* () {
-    const sql = yield* databaseOf(Distribution.single)
-    const page = yield* begun(Effect.provideService(pageOf(sql, 251), CurrentOrganization, { id: "org_a" }))
-    yield* TestClock.adjust("7999 millis")
-    assert.isUndefined(page.pollUnsafe())
-    yield* TestClock.adjust("1 millis")
-    assert.deepStrictEqual(page.pollUnsafe(), busyRecords)
+    const stores = Layer.merge(OrgResolver.layer, ClinicAccounts.layer)
+    const reading = yield* Effect.result<unknown, Effect.Error<typeof read>, Effect.Services<typeof read>>(read).pipe(
+      Effect.provide(Layer.provideMerge(stores, layerShared(yield* silentDatabase))),
+      Effect.provideService(CurrentOrganization, { id: "org_1" }),
+      Effect.forkScoped({ startImmediately: true })
+    )
+    yield* TestClock.adjust(millis - 1)
+    assert.isUndefined(reading.pollUnsafe())
+    yield* TestClock.adjust(1)
+    assert.deepStrictEqual<unknown>(reading.pollUnsafe(), Exit.succeed(Result.fail(error)))
   })
 )
 

@@ -5,18 +5,10 @@ import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { backoff, isPassing, maximumAttempts, pause } from "../../../src/deletions/Retries.ts"
 
-const refused = (code: string) =>
+/** A failure of a statement, with a code. */
+const failed = (Reason: typeof ConnectionError | typeof UnknownError, code?: string) =>
   new SqlError({
-    reason: new UnknownError({ cause: Object.assign(new Error("No"), { code }), message: "No", operation: "query" })
-  })
-
-const lost = (code?: string) =>
-  new SqlError({
-    reason: new ConnectionError({
-      cause: Object.assign(new Error("Gone"), { code }),
-      message: "Gone",
-      operation: "query"
-    })
+    reason: new Reason({ cause: Object.assign(new Error("No"), { code }), message: "No", operation: "query" })
   })
 
 const codes = {
@@ -27,12 +19,13 @@ const codes = {
 }
 
 it.each(Object.entries(codes))("a failure with one of these codes is %s: %s", (kind, all) => {
-  for (const code of all.split(" ")) assert.strictEqual(isPassing(refused(code)), kind === "passing", code)
+  for (const code of all.split(" ")) assert.strictEqual(isPassing(failed(UnknownError, code)), kind === "passing", code)
 })
 
 it("a lost connection passes, and an error of the driver alone is permanent", () => {
-  for (const code of [undefined, "ECONNRESET", "EPIPE", "08006"]) assert.isTrue(isPassing(lost(code)))
-  assert.isFalse(isPassing(refused("")))
+  for (const code of [undefined, "ECONNRESET", "EPIPE", "08006"])
+    assert.isTrue(isPassing(failed(ConnectionError, code)))
+  assert.isFalse(isPassing(failed(UnknownError, "")))
 })
 
 /** Chance at its ends. */

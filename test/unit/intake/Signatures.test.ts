@@ -1,5 +1,5 @@
 /** Signed deliveries, with the library of Standard Webhooks as the sender. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
@@ -71,6 +71,7 @@ const good: ReadonlyArray<readonly [rule: string, signing: Signing]> = [
   ["with any secret, where the organization has none", { organization: "org_c" }]
 ]
 
+const revoked = "all signing secrets of the organization are revoked"
 const mismatch = "webhook-signature does not match"
 const malformed = "webhook-signature is malformed: it has no signature of version v1"
 const bad: ReadonlyArray<
@@ -92,11 +93,7 @@ const bad: ReadonlyArray<
   ["by the names of Svix, beside a webhook-id", "webhook-id is missing", { set: "svix" }, { "webhook-id": "" }],
   ["with an empty signature", malformed, {}, { "webhook-signature": "v1 v1," }],
   ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }],
-  [
-    "though its secrets are revoked",
-    "all signing secrets of the organization are revoked",
-    { organization: "org_revoked" }
-  ],
+  ["though its secrets are revoked", revoked, { organization: "org_revoked" }],
   ["with the bytes of a malformed secret", mismatch, { organization: "org_malformed", with: [bytes] }],
   // A MAC pads its key with zeros.
   ["with an empty secret", mismatch, { organization: "org_empty", with: [Buffer.alloc(1)] }]
@@ -166,31 +163,20 @@ const noSecrets = Layer.succeed(
 
 const unsigned = "The delivery is not signed as required: the organization has no signing secret"
 
-for (const [where, server, status, body] of [
-  [
-    "signatures are required of all, and an organization has no secret",
-    layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))),
-    401,
-    { detail: unsigned }
-  ],
-  [
-    "the secrets cannot be read",
-    layerIntake(Layer.merge(services, noSecrets)),
-    503,
-    { status: "error", received_at: null, invoices_count: 1 }
-  ]
-] as const)
-  layer(server)(`where ${where}, a delivery`, (it) => {
-    it.effect(`is ${status}, signed or not, and nothing is stored`, () =>
-      Effect.gen(function* () {
-        const before = deliveries.length
-        for (const headers of [{}, yield* signed(newKey()), yield* signed(newKey(), { with: [another] })]) {
-          const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
-          assert.strictEqual(response.status, status)
-          assert.deepInclude(response.json, body)
-          if (status === 503) assert.isDefined(response.headers["retry-after"])
-        }
-        assert.strictEqual(deliveries.length, before)
-      })
-    )
-  })
+const required = Layer.provide(layerIntake(services), Layer.succeed(SignaturesRequired, true))
+
+test.effect.each([
+  ["signatures are required of all, and an organization has no secret", required, 401, { detail: unsigned }],
+  ["the secrets cannot be read", layerIntake(Layer.merge(services, noSecrets)), 503, { status: "error" }]
+] as const)("where %s, a delivery is not stored, signed or not", ([, server, status, body]) =>
+  Effect.gen(function* () {
+    const before = deliveries.length
+    for (const headers of [{}, yield* signed(newKey()), yield* signed(newKey(), { with: [another] })]) {
+      const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
+      assert.strictEqual(response.status, status)
+      assert.deepInclude(response.json, body)
+      if (status === 503) assert.isDefined(response.headers["retry-after"])
+    }
+    assert.strictEqual(deliveries.length, before)
+  }).pipe(Effect.provide(server))
+)

@@ -7,7 +7,7 @@ import { makeTaskId } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/intake/Signatures.ts"
 import * as Logging from "../../../src/observability/Logging.ts"
 import { accessLog, describeHead, RequestObservers } from "../../../src/observability/RequestFacts.ts"
-import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
+import { deletions, deliver, layerIntake, layerMemory, path } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { root } from "../../support/Process.ts"
 
@@ -144,9 +144,9 @@ const turns = Effect.repeat(
 )
 
 let requests = 0
-const lineOfRequest = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
+const lineOfRequest = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent, by: typeof send = send) {
   const id = `request-${++requests}`
-  const { status, text } = yield* send({ ...sent, headers: { "x-request-id": id, ...sent.headers } })
+  const { status, text } = yield* by({ ...sent, headers: { "x-request-id": id, ...sent.headers } })
   const { bytes, known } = lineOf(lines, id)
   assert.deepStrictEqual([known["status"], bytes], [status, Buffer.byteLength(text)])
   return known
@@ -168,9 +168,7 @@ layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a
       { ...search, status: 413, ...whose, refusal: "too_large" }
     ]
   ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("has the known facts of %s", ([, sent, line]) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* lineOfRequest(demo.lines, sent), line)
-    })
+    Effect.map(lineOfRequest(demo.lines, sent), (found) => assert.deepStrictEqual<unknown>(found, line))
   )
 
   it.effect("has its fields in an order that does not change, and the operators' guide has each", () =>
@@ -210,40 +208,31 @@ const signingSecrets = IntakeSecrets.layerMemory({ org_signed: [Redacted.make("w
 layer(layerIntake(Layer.merge(layerMemory, signingSecrets)).pipe(Layer.provide(taken.layer)))(
   "the line of a delivery",
   (it) => {
-    const path = "/api/v1/invoice-deletions"
-    const lineOfDelivery = Effect.fnUntraced(function* (idempotencyKey: string, organization: string, json?: unknown) {
-      const id = `delivery-${++requests}`
-      const headers = { "idempotency-key": idempotencyKey, "x-organization-id": organization, "x-request-id": id }
-      yield* deliver({ headers, ...(json === undefined ? {} : { json }) })
-      return lineOf(taken.lines, id).known
-    })
+    const lineOfDelivery = (id: string, organization: string, json: object = deletions) => {
+      const headers = { "idempotency-key": id, "x-organization-id": organization }
+      return lineOfRequest(taken.lines, { headers, json }, deliver)
+    }
 
     it.effect.each([
-      ["is scheduled", "first", "org_a", undefined, 202, { outcome: "scheduled" }],
-      ["is a duplicate", "first", "org_a", undefined, 200, { outcome: "duplicate" }],
-      ["has a used key", "first", "org_a", { invoices: [{ invoice_id: "b" }] }, 422, { outcome: "key_reused" }]
-    ] as const)("has the outcome of one that %s", ([, idempotency_key, organization, json, status, more]) =>
+      ["is scheduled", deletions, 202, "scheduled"],
+      ["is a duplicate", deletions, 200, "duplicate"],
+      ["has a used key", { invoices: [{ invoice_id: "b" }] }, 422, "key_reused"]
+    ] as const)("has the outcome of one that %s", ([, json, status, outcome]) =>
       Effect.gen(function* () {
-        assert.deepStrictEqual(yield* lineOfDelivery(idempotency_key, organization, json), {
-          method: "POST",
-          path,
-          status,
-          organization,
-          idempotency_key,
-          task_id: makeTaskId(organization, idempotency_key),
-          ...more
-        })
+        const task = { organization: "org_a", idempotency_key: "first", task_id: makeTaskId("org_a", "first") }
+        const line = yield* lineOfDelivery("first", "org_a", json)
+        assert.deepStrictEqual(line, { method: "POST", path, status, ...task, outcome })
       })
     )
 
     it.effect("has the outcome of an unsigned one, whose reason is on another line of the same request", () =>
       Effect.gen(function* () {
         const line = yield* lineOfDelivery("whsec_c2VjcmV0", "org_signed")
-        const more = { refusal: "signature", outcome: "unsigned" }
         const who = { organization: "org_signed", idempotency_key: "whsec_…" }
-        assert.deepStrictEqual(line, { method: "POST", path, status: 401, ...who, ...more })
+        const outcome = { refusal: "signature", outcome: "unsigned" }
+        assert.deepStrictEqual(line, { method: "POST", path, status: 401, ...who, ...outcome })
         const [refused] = taken.lines.map((each) => parse(each)).filter((each) => each["level"] === "WARN")
-        assert.deepInclude(refused, { ...who, request_id: `delivery-${requests}`, reason: "webhook-id is missing" })
+        assert.deepInclude(refused, { ...who, request_id: `request-${requests}`, reason: "webhook-id is missing" })
       })
     )
   }

@@ -24,15 +24,10 @@ it.effect("A loop starts again after a failure, a bug or an inner interruption, 
     yield* TestClock.adjust("10 seconds")
     assert.isAbove(steps, 9)
     yield* Fiber.interrupt(fiber)
-    const texts = lines.map((line) => /The test failed. Restarting in \w+/.exec(line)?.[0])
-    assert.deepStrictEqual(
-      texts,
-      ["100ms", "200ms", "400ms"].map((pause) => `The test failed. Restarting in ${pause}`)
-    )
+    const pauses = lines.map((line) => /The test failed. Restarting in (\w+)/.exec(line)?.[1])
+    assert.deepStrictEqual(pauses, ["100ms", "200ms", "400ms"])
     assert.include(lines[1], "bug")
-    assert.deepStrictEqual(
-      lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]),
-      ["WARN", "ERROR", "WARN"]
-    )
+    const levels = lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1])
+    assert.deepStrictEqual(levels, ["WARN", "ERROR", "WARN"])
   })
 )

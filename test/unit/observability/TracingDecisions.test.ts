@@ -1,6 +1,6 @@
 /** The sampling of requests and of runs, and what an exported span holds. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, identity, Layer, References, Tracer } from "effect"
+import { Context, Effect, identity, Layer, Option, References, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { startSpan } from "../../../src/observability/RequestFacts.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
@@ -18,29 +18,23 @@ it.each([
   assert.strictEqual(Tracing.isTaken(ratio, id), isTaken)
 })
 
-it("a traceparent is read as it is written, and an invalid one is as if there were none", () => {
-  for (const [flags, sampled] of [
-    ["01", true],
-    ["00", false]
-  ] as const)
-    assert.deepInclude(Tracing.parseTraceParent(`00-${traceId}-${spanId}-${flags}`), { traceId, spanId, sampled })
-  for (const header of [null, "garbage", `00-${"0".repeat(32)}-${spanId}-01`])
-    assert.isUndefined(Tracing.parseTraceParent(header), String(header))
-})
-
 const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
+const caller = `00-${traceId}-${spanId}`
 
 it.each([
   [0, undefined, false],
   [1, undefined, true],
-  [0, "01", true],
-  [1, "00", false]
-] as const)("with a ratio of %d, a request of a caller with the flags %s is traced: %s", (ratio, flags, isTraced) => {
-  const traceparent = flags === undefined ? undefined : `00-${traceId}-${spanId}-${flags}`
+  [0, `${caller}-01`, true],
+  [1, `${caller}-00`, false],
+  [0, "garbage", false],
+  [1, `00-${"0".repeat(32)}-${spanId}-00`, true]
+] as const)("with a ratio of %d, a request with the traceparent %s is traced: %s", (ratio, traceparent, isTraced) => {
   const traces = { tracer: Tracer.nativeTracer, describe: identity, ratio }
   const span = startSpan(Context.make(Tracing.Traces, traces), traceparent, given)
   assert.strictEqual(span !== undefined, isTraced)
-  if (span !== undefined && flags !== undefined) assert.strictEqual(span.traceId, traceId)
+  const parent = Option.getOrUndefined(span?.parent ?? Option.none())
+  const continued = traceparent?.startsWith(caller) === true && isTraced ? [traceId, spanId] : [undefined, undefined]
+  assert.deepStrictEqual([parent?.traceId, parent?.spanId], continued)
 })
 
 it.effect("an exported span has a bounded text without secrets, no event, and a true duration", () =>

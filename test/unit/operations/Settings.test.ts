@@ -1,6 +1,6 @@
 /** The values that each variable takes, its default, and the complaints about other values. */
 import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
 import { readSettings } from "../../../src/operations/Settings.ts"
 import * as Failure from "../../../src/process/Failure.ts"
@@ -57,76 +57,74 @@ const wrong: ReadonlyArray<Wrong> = [
 
 const shown = (value: string) => JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
 
-describe("the configuration", () => {
-  it.effect.each(wrong)(
-    "%s takes %s, and a complaint repeats a value that is no secret",
-    ([variable, expected, values, isSecret]) =>
-      Effect.gen(function* () {
-        for (const value of values) {
-          const said = Failure.explain(yield* Effect.flip(read({ [variable]: value })))
-          const got = isSecret === true ? "" : `, got ${shown(value)}`
-          assert.strictEqual(said, `Invalid configuration. ${variable}: expected ${expected}${got}`)
-        }
-      })
-  )
-
-  it.effect("an empty variable is unset", () =>
+it.effect.each(wrong)(
+  "%s takes %s, and a complaint repeats a value that is no secret",
+  ([variable, expected, values, isSecret]) =>
     Effect.gen(function* () {
-      const empty = wrong.map(([variable]) => [variable, ""])
-      assert.deepStrictEqual(yield* read(Object.fromEntries(empty)), yield* read({}))
+      for (const value of values) {
+        const said = Failure.explain(yield* Effect.flip(read({ [variable]: value })))
+        const got = isSecret === true ? "" : `, got ${shown(value)}`
+        assert.strictEqual(said, `Invalid configuration. ${variable}: expected ${expected}${got}`)
+      }
     })
-  )
+)
 
-  it.effect.each([
-    [{}, "127.0.0.1"],
-    [{ DATABASE_URL: "postgres://someone@host/db" }, "0.0.0.0"]
-  ] as const)("the default address is loopback where the keys are public, else any: %j", ([environment, expected]) =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* read(environment)).host, expected)
-      assert.strictEqual((yield* read({ ...environment, HOST: "fe80::1%eth0" })).host, "fe80::1%eth0")
-    })
-  )
+it.effect("an empty variable is unset", () =>
+  Effect.gen(function* () {
+    const empty = wrong.map(([variable]) => [variable, ""])
+    assert.deepStrictEqual(yield* read(Object.fromEntries(empty)), yield* read({}))
+  })
+)
 
-  it.effect("words may have any case; roles may have spaces and repeat", () =>
-    Effect.gen(function* () {
-      const url = "postgresql://someone@host/db?sslmode=require"
-      const words = { LOG_LEVEL: "debug", LOG_FORMAT: "JSON", MIGRATE: "Yes", ROLES: "worker, intake,intake" }
-      const settings = yield* read({ ...words, DATABASE_URL: url })
-      const migrate = Option.some(true)
-      assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate, roles: ["intake", "worker"] })
-      assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
-    })
-  )
+it.effect.each([
+  [{}, "127.0.0.1"],
+  [{ DATABASE_URL: "postgres://someone@host/db" }, "0.0.0.0"]
+] as const)("the default address is loopback where the keys are public, else any: %j", ([environment, expected]) =>
+  Effect.gen(function* () {
+    assert.strictEqual((yield* read(environment)).host, expected)
+    assert.strictEqual((yield* read({ ...environment, HOST: "fe80::1%eth0" })).host, "fe80::1%eth0")
+  })
+)
 
-  it.effect("headers of exports are percent-encoded, and are a secret", () =>
-    Effect.gen(function* () {
-      const { otlpHeaders } = yield* read({ OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20a=b, x-tenant = 1," })
-      assert.deepStrictEqual(Redacted.value(otlpHeaders), { authorization: "Bearer a=b", "x-tenant": "1" })
-    })
-  )
+it.effect("words may have any case; roles may have spaces and repeat", () =>
+  Effect.gen(function* () {
+    const url = "postgresql://someone@host/db?sslmode=require"
+    const words = { LOG_LEVEL: "debug", LOG_FORMAT: "JSON", MIGRATE: "Yes", ROLES: "worker, intake,intake" }
+    const settings = yield* read({ ...words, DATABASE_URL: url })
+    const migrate = Option.some(true)
+    assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate, roles: ["intake", "worker"] })
+    assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
+  })
+)
 
-  it.effect.each([
-    ["intake,worker", true],
-    ["worker,data-api", false]
-  ] as const)("the replica is the data API's alone: ROLES=%s", ([ROLES, isNone]) =>
-    Effect.map(read({ ROLES, READ_DATABASE_URL: "postgres://replica/db" }), ({ readDatabaseUrl }) =>
-      assert.strictEqual(Option.isNone(readDatabaseUrl), isNone)
-    )
-  )
+it.effect("headers of exports are percent-encoded, and are a secret", () =>
+  Effect.gen(function* () {
+    const { otlpHeaders } = yield* read({ OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20a=b, x-tenant = 1," })
+    assert.deepStrictEqual(Redacted.value(otlpHeaders), { authorization: "Bearer a=b", "x-tenant": "1" })
+  })
+)
 
-  it.effect.each(["3s", "3000ms", "0.05m", "3 seconds", "3000 millis"])("a duration may be %s", (DRAIN) =>
-    Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
+it.effect.each([
+  ["intake,worker", true],
+  ["worker,data-api", false]
+] as const)("the replica is the data API's alone: ROLES=%s", ([ROLES, isNone]) =>
+  Effect.map(read({ ROLES, READ_DATABASE_URL: "postgres://replica/db" }), ({ readDatabaseUrl }) =>
+    assert.strictEqual(Option.isNone(readDatabaseUrl), isNone)
   )
+)
 
-  it.effect("the operators' guide has the default of each variable", () =>
-    Effect.gen(function* () {
-      const guide = readFileSync(new URL("../../../src/operations/README.md", import.meta.url), "utf8")
-      const rows = [...guide.matchAll(/^\| `((?!OTEL)[A-Z_]+)` +\| `((?![A-Z_]+`)[^`]+)` +\|/gm)]
-      assert.isAbove(rows.length, 10)
-      const defaults = yield* read({})
-      assert.deepInclude(defaults, { drain: Duration.seconds(2), rateLimit: Option.none() })
-      for (const [, variable = "", value = ""] of rows)
-        assert.deepStrictEqual(yield* read({ [variable]: value }), defaults, variable)
-    })
-  )
-})
+it.effect.each(["3s", "3000ms", "0.05m", "3 seconds", "3000 millis"])("a duration may be %s", (DRAIN) =>
+  Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
+)
+
+it.effect("the operators' guide has the default of each variable", () =>
+  Effect.gen(function* () {
+    const guide = readFileSync(new URL("../../../src/operations/README.md", import.meta.url), "utf8")
+    const rows = [...guide.matchAll(/^\| `((?!OTEL)[A-Z_]+)` +\| `((?![A-Z_]+`)[^`]+)` +\|/gm)]
+    assert.isAbove(rows.length, 10)
+    const defaults = yield* read({})
+    assert.deepInclude(defaults, { drain: Duration.seconds(2), rateLimit: Option.none() })
+    for (const [, variable = "", value = ""] of rows)
+      assert.deepStrictEqual(yield* read({ [variable]: value }), defaults, variable)
+  })
+)

@@ -189,22 +189,20 @@ describe("the circuit of the processor", () => {
   )
 })
 
-describe("metrics of the processor", () => {
-  it.effect("show an open circuit until it closes; a refused call is no call", () =>
-    Effect.gen(function* () {
-      const { calls } = yield* stand
-      const state = Effect.map(samples, (all) => [
-        all['practice_data_dependency_up{dependency="processor"}'],
-        all["practice_data_processor_request_duration_seconds_count"]
-      ])
-      assert.deepStrictEqual(yield* state, [1, 0])
-      yield* calls(`${fiveOf("1a")} 1a`, "account")
-      assert.deepStrictEqual(yield* state, [1, 5])
-      yield* calls(`${fiveOf("1b")} 1b`, "psp")
-      assert.deepStrictEqual(yield* state, [0, 10])
-      yield* TestClock.adjust("5 seconds")
-      yield* calls("1a", "works")
-      assert.deepStrictEqual(yield* state, [1, 11])
-    }).pipe(withRegistry)
-  )
-})
+it.effect("metrics of the processor show an open circuit until it closes; a refused call is no call", () =>
+  Effect.gen(function* () {
+    const { calls } = yield* stand
+    const state = Effect.map(samples, (all) => [
+      all['practice_data_dependency_up{dependency="processor"}'],
+      all["practice_data_processor_request_duration_seconds_count"]
+    ])
+    assert.deepStrictEqual(yield* state, [1, 0])
+    yield* calls(`${fiveOf("1a")} 1a`, "account")
+    assert.deepStrictEqual(yield* state, [1, 5])
+    yield* calls(`${fiveOf("1b")} 1b`, "psp")
+    assert.deepStrictEqual(yield* state, [0, 10])
+    yield* TestClock.adjust("5 seconds")
+    yield* calls("1a", "works")
+    assert.deepStrictEqual(yield* state, [1, 11])
+  }).pipe(withRegistry)
+)

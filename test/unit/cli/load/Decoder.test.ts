@@ -52,33 +52,15 @@ it.effect("a CSV has values of every type, null where it is empty, and columns b
     for (const text of [`\ufeff${header}\r\n${first}\r\n${second}\r\n`, `${header}\n${first}\r\n\n${second}`]) {
       const { faults, rows } = yield* read("payment_intents.csv", text)
       assert.deepStrictEqual(faults, [])
+      const splits = ["payment_split_to_platform", "payment_split_to_processor", "payment_split_to_clinic"]
+      const names = ["id", "plan_name", ...splits, "is_refunded", "is_test", "attempt_number", "payment_amount"]
+      const all = [...names, "payment_modifications", "captured_date"]
+      const named = (line: number, ...values: ReadonlyArray<unknown>) =>
+        row(line, Object.fromEntries(all.map((name, index) => [name, values[index]])))
+      const time = "2026-01-21 09:30:00.123456+01"
       assert.deepStrictEqual<unknown>(rows, [
-        row(2, {
-          id: "i1",
-          plan_name: 'a "b"\nc',
-          payment_split_to_platform: null,
-          payment_split_to_processor: null,
-          payment_split_to_clinic: 1.5,
-          is_refunded: true,
-          is_test: false,
-          attempt_number: 3,
-          payment_amount: 0.1,
-          payment_modifications: ["x", "y"],
-          captured_date: "2026-01-21 09:30:00.123456+01"
-        }),
-        row(text.includes("\n\n") ? 5 : 4, {
-          id: "i2",
-          plan_name: null,
-          payment_split_to_platform: null,
-          payment_split_to_processor: null,
-          payment_split_to_clinic: null,
-          is_refunded: false,
-          is_test: false,
-          attempt_number: null,
-          payment_amount: null,
-          payment_modifications: null,
-          captured_date: null
-        })
+        named(2, "i1", 'a "b"\nc', null, null, 1.5, true, false, 3, 0.1, ["x", "y"], time),
+        named(text.includes("\n\n") ? 5 : 4, "i2", null, null, null, null, false, false, null, null, null, null)
       ])
     }
   })
@@ -172,11 +154,8 @@ it.effect("NDJSON has records with their organization", () =>
     ]
     const text = [...lines.map((line) => JSON.stringify(line)), "", "{", "[]"].join("\n")
     const { faults, rows } = yield* read("pets.jsonl", text, {})
-    const owned = rows.map(({ line, organization }) => [line, organization])
-    assert.deepStrictEqual(owned, [
-      [1, "org_1"],
-      [2, "org_2"]
-    ])
+    const owned = rows.map(({ line, organization }) => `${line} ${organization}`)
+    assert.deepStrictEqual(owned, ["1 org_1", "2 org_2"])
     assert.deepStrictEqual(faults, [
       "3: organization_id: is missing",
       "4: organization_id: is no organization: nobody",
@@ -201,16 +180,11 @@ it.effect("a number that a double would change is a fault, and others are exact"
       ["charges.csv", csv]
     ] as const) {
       const { faults, rows } = yield* read(name, text)
-      assert.deepStrictEqual(
-        faults.map((fault) => fault.replace(/^\d+: /, "")),
-        [numbers[0], numbers[4]].map(
-          (number) => `invoice_pims_id: must be below 1e21, with at most 15 significant digits: ${number}`
-        )
-      )
-      assert.deepStrictEqual(
-        rows.map((found) => JSON.stringify(Object.values(found).at(-1))),
-        ["100000000000000000", "-7", "123456789012.345"]
-      )
+      const isFault = /^\d+: invoice_pims_id: must be below 1e21, with at most 15 significant digits: /
+      const refused = faults.map((fault) => fault.replace(isFault, ""))
+      assert.deepStrictEqual(refused, [numbers[0], numbers[4]])
+      const taken = rows.map((found) => JSON.stringify(Object.values(found).at(-1)))
+      assert.deepStrictEqual(taken, numbers.slice(1, 4))
     }
   })
 )
