@@ -5,9 +5,9 @@ import { show } from "../../../src/deletions/OperatorTasks.ts"
 import { cli, programArgs, runWith } from "../../support/cli.ts"
 import { root } from "../../support/Process.ts"
 import { type Ended, run } from "../../support/run.ts"
-import { makeDead, reason, Tasks } from "../../support/deletions/taskFixture.ts"
+import { deliveryWith, makeDead, reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { long } from "../../support/tries.ts"
+import { live, long } from "../../support/tries.ts"
 
 /** The output of a command that has nothing to note. */
 const succeeds = (...command: ReadonlyArray<string>) =>
@@ -16,10 +16,8 @@ const succeeds = (...command: ReadonlyArray<string>) =>
     return stdout
   })
 
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-
 /** The object that a text of JSON stands for. */
-const parse = (text: string) => Effect.orDie(decode(text))
+const parse = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 /** The line of a command that is refused. */
 const lineOf = ({ code, stdout, stderr }: Ended) => {
@@ -28,12 +26,15 @@ const lineOf = ({ code, stdout, stderr }: Ended) => {
   return stderr.trim()
 }
 
+/** The entries of the audit log that name something, the latest first. */
+const logged = (named: string) =>
+  Effect.map(succeeds("audit", "list", "--limit", "1000"), (log) =>
+    log.split("\n").filter((entry) => entry.includes(named))
+  )
+
 const refuses = (...command: ReadonlyArray<string>) => Effect.map(cli(...command), lineOf)
 
 const unknownTask = "00000000-0000-5000-8000-000000000000"
-
-/** A command of each group that needs a migrated database. */
-const ofDatabases = ["keys", "secrets", "tasks", "audit", "organizations"].map((group) => `${group} list`)
 
 const refusedNote = (owner: string) =>
   `${owner} has no valid signing secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${owner}`
@@ -54,14 +55,14 @@ const inTurn = Semaphore.withPermits(Semaphore.makeUnsafe(1), 1)
 // Requests are sent again at once.
 beforeEach(() => void (Math.random = () => 0))
 
-layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command", (it) => {
+layer(Tasks.layer, { ...live, concurrent: true })("The command", (it) => {
   it.effect("`tasks list` prints a table of the tasks of a state and an organization, with their errors", () =>
     Effect.gen(function* () {
       const { dead, completed, running, scheduled } = yield* Tasks
       const all = yield* succeeds("tasks", "list")
       for (const id of [dead, completed, running, scheduled]) assert.include(all, id)
       const lines = (yield* succeeds("tasks", "list", "--json")).trim().split("\n")
-      const ids = (yield* Effect.forEach(lines, parse)).map(({ id }) => id)
+      const ids = (yield* Effect.forEach(lines, (line) => parse(line))).map(({ id }) => id)
       assert.includeMembers(ids, [dead, completed])
       const some = yield* succeeds("tasks", "list", "--state", "dead", "--organization", "org_a", "--limit", "1")
       for (const text of [dead, reason]) assert.include(some, text)
@@ -81,7 +82,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key"]
       assert.strictEqual(yield* succeeds(...byKey, "completed"), shown)
       assert.match(yield* refuses(...byKey, "nope"), /^No such task: [\da-f-]{36}$/)
-      assert.deepInclude(yield* parse(yield* succeeds("tasks", "show", completed, "--json")), { id: completed })
+      const { deletions: payload } = deliveryWith("org_a", "completed")
+      const json = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
+      assert.deepInclude(json, { id: completed, payload, due_at: null })
       assert.include(yield* refuses("tasks", "show", completed, "--organization", "org_b"), "No such task")
     })
   )
@@ -90,11 +93,11 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     Effect.gen(function* () {
       const { completed } = yield* Tasks
       const id = yield* makeDead("org_e", "replayed by command")
+      assert.include(yield* refuses("tasks", "replay", id, "--organization", "org_b"), "No such task")
       assert.strictEqual(yield* succeeds("tasks", "replay", id, "--organization", "org_e"), `Replaying ${id}\n`)
       const replayed = yield* show({ id, organization: "org_e" })
       assert.deepInclude(Option.getOrUndefined(replayed), { state: "scheduled", attempts: 0 })
-      const changed = yield* succeeds("audit", "list", "--limit", "1000")
-      assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
+      assert.match((yield* logged(id)).join(), /command line +task.replay +replayed +\S+ +org_e$/)
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only dead tasks can be replayed.`)
       assert.include(yield* refuses("tasks", "replay", unknownTask), `No such task: ${unknownTask}`)
@@ -109,10 +112,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual(yield* refuses(...replay), "Nothing was changed. Add --yes to replay 2 dead tasks.")
       assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 2 tasks\n")
       assert.strictEqual(yield* refuses(...replay, "--yes"), "org_several has no dead task.")
-      const log = yield* succeeds("audit", "list", "--limit", "1000")
-      const entries = log.split("\n").filter((line) => line.includes("org_several"))
-      assert.lengthOf(entries, 1)
-      assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead +org_several/)
+      const [entry = "", ...others] = yield* logged("org_several")
+      assert.match(entry, / tasks\.replay +2 replayed +dead +org_several/)
+      assert.isEmpty(others)
     }).pipe(inTurn)
   )
 
@@ -124,7 +126,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const refusal = yield* refuses("tasks", "cancel", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only scheduled or dead tasks can be cancelled.`)
       assert.include(yield* succeeds("tasks", "list", "--state", "cancelled"), id)
-      assert.match(yield* succeeds("audit", "list", "--limit", "1000"), new RegExp(`task.cancel +cancelled +${id}`))
+      assert.match((yield* logged(id)).join(), /task\.cancel +cancelled/)
     }).pipe(inTurn)
   )
 
@@ -133,10 +135,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const { completed, dead } = yield* Tasks
       const list = ["deletions", "list", "--organization", "org_a", "--id"]
       const row = ["invoice", "invoice_completed", "not_found"].join(" +")
-      assert.match(
-        yield* succeeds(...list, "invoice_completed"),
-        new RegExp(`^${row} +[-0-9]+ [:0-9]+ +- +${completed}$`, "m")
-      )
+      const listed = yield* succeeds(...list, "invoice_completed")
+      assert.match(listed, new RegExp(`^${row} +[-0-9]+ [:0-9]+ +- +${completed}$`, "m"))
       assert.strictEqual((yield* cli(...list, "invoice_dead")).stdout, "")
       const shown = yield* succeeds("tasks", "show", completed)
       for (const line of [/^items.invoice_not_found +1$/m, new RegExp(`^${row}`, "m")]) assert.match(shown, line)
@@ -170,7 +170,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  for (const { create, kind, row, left, words } of [
+  it.effect.each([
     {
       create: ["keys", "create", "--name", "Warehouse sync"],
       kind: "key",
@@ -185,33 +185,33 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       row: (id: string) => `${id}  org_made .+ -`,
       left: `. ${refusedNote("org_made")}`
     }
-  ]) {
-    it.effect(`\`${create.slice(0, 2).join(" ")}\` prints a ${kind} alone and once, which is revoked once`, () =>
-      Effect.gen(function* () {
-        const [group = ""] = create
-        const made = yield* cli(...create, "--organization", "org_made")
-        assert.strictEqual(made.code, 0)
-        assert.match(made.stdout, /^\S+\n$/)
-        assert.include(made.stderr, words)
-        const [id = ""] = /(?<=^Created )\w+/.exec(made.stderr) ?? []
-        const secret = made.stdout.trim()
-        const listed = yield* succeeds(group, "list", "--organization", "org_made")
-        assert.match(listed, new RegExp(`^id .+\n${row(id, secret)}\n$`))
-        assert.notInclude(listed, secret)
-        assert.strictEqual(yield* succeeds(group, "revoke", id), `Revoked ${id}${left}\n`)
-        const again = yield* refuses(group, "revoke", id)
-        const name = kind === "secret" ? "signing secret" : kind
-        assert.strictEqual(again, `No valid ${name} ${id} to revoke.`)
+  ])("prints a new $kind alone and once, which is revoked once, and logs both", ({ create, kind, left, row, words }) =>
+    Effect.gen(function* () {
+      const [group = ""] = create
+      const made = yield* cli(...create, "--organization", "org_made")
+      assert.strictEqual(made.code, 0)
+      assert.match(made.stdout, /^\S+\n$/)
+      assert.include(made.stderr, words)
+      const [id = ""] = /(?<=^Created )\w+/.exec(made.stderr) ?? []
+      const secret = made.stdout.trim()
+      const listed = yield* succeeds(group, "list", "--organization", "org_made")
+      assert.match(listed, new RegExp(`^id .+\n${row(id, secret)}\n$`))
+      assert.notInclude(listed, secret)
+      assert.strictEqual(yield* succeeds(group, "revoke", id), `Revoked ${id}${left}\n`)
+      const again = yield* refuses(group, "revoke", id)
+      const name = kind === "secret" ? "signing secret" : kind
+      assert.strictEqual(again, `No valid ${name} ${id} to revoke.`)
+      const results = (yield* logged(id)).flatMap((entry) => /created|revoked/.exec(entry) ?? [])
+      assert.deepStrictEqual(results, ["revoked", "created"])
 
-        const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
-        const object = yield* parse(stdout)
-        assert.strictEqual(object["organization_id"], "org_json")
-        assert.isString(object[kind])
-        const listedAsJson = yield* succeeds(group, "list", "--organization", "org_json", "--json")
-        assert.deepInclude(yield* parse(listedAsJson), { id: object["id"] })
-      })
-    )
-  }
+      const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
+      const object = yield* parse(stdout)
+      assert.strictEqual(object["organization_id"], "org_json")
+      assert.isString(object[kind])
+      const listedAsJson = yield* succeeds(group, "list", "--organization", "org_json", "--json")
+      assert.deepInclude(yield* parse(listedAsJson), { id: object["id"] })
+    })
+  )
 
   it.effect("refuses unsigned deliveries once the last secret is revoked, until they are allowed", () =>
     Effect.gen(function* () {
@@ -228,8 +228,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const allowed = "org_unsigned no longer has to sign its deliveries, unless REQUIRE_SIGNATURES is set\n"
       assert.strictEqual(yield* succeeds(...allow), allowed)
       assert.strictEqual(yield* refuses(...allow), early)
-      const log = yield* succeeds("audit", "list")
-      assert.match(log, /secret\.allow_unsigned +unsigned deliveries allowed +org_unsigned/)
+      assert.match((yield* logged("org_unsigned")).join(), /secret\.allow_unsigned +unsigned deliveries allowed/)
     })
   )
 
@@ -246,9 +245,9 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   it.effect("refuses a database without tables, by its variable, until `migrate` has applied them", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
-      for (const command of ofDatabases) {
-        const line = lineOf(yield* runWith(environment, command.split(" ")))
-        assert.strictEqual(line, "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate", command)
+      for (const group of ["keys", "secrets", "tasks", "audit", "organizations"]) {
+        const line = lineOf(yield* runWith(environment, [group, "list"]))
+        assert.strictEqual(line, "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate", group)
       }
       const migrated = yield* runWith(environment, ["migrate"])
       assert.deepStrictEqual({ ...migrated, stdout: "" }, { code: 0, stdout: "", stderr: "" })
@@ -258,15 +257,6 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual((yield* runWith(withKeysElsewhere, ["tasks", "list"])).code, 0)
       const ofKeys = lineOf(yield* runWith(withKeysElsewhere, ["keys", "list"]))
       assert.include(ofKeys, "The database of CREDENTIALS_DATABASE_URL is not migrated.")
-    })
-  )
-
-  it.effect("ends with 1 and a line if no database answers", () =>
-    Effect.gen(function* () {
-      const environment = { DATABASE_URL: "postgres://someone:s3cret@127.0.0.1:1/nothing" }
-      const line = lineOf(yield* runWith(environment, ["keys", "list"]))
-      assert.include(line, "does not answer")
-      assert.notInclude(line, "s3cret")
     })
   )
 
@@ -289,12 +279,20 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     long
   )
 
-  it.effect("exits with 75, and the reason, where a retry may help", () =>
+  it.effect.each([
+    ["keys list", { DATABASE_URL: "postgres://someone:s3cret@127.0.0.1:1/nothing" }, 1, "does not answer"],
+    [
+      "sync sqlite:/proc/x",
+      { PRACTICE_DATA_API_KEY: "s3cret", PRACTICE_DATA_URL: "http://127.0.0.1:1" },
+      75,
+      "127.0.0.1:1"
+    ]
+  ] as const)("names what does not respond: `$0` exits with $2", ([command, environment, code, names]) =>
     Effect.gen(function* () {
-      const environment = { PRACTICE_DATA_API_KEY: "k", PRACTICE_DATA_URL: "http://127.0.0.1:1" }
-      const { stderr, ...ended } = yield* runWith(environment, ["sync", "sqlite:/nowhere/copy.db"])
-      assert.deepStrictEqual(ended, { code: 75, stdout: "" })
-      assert.include(stderr, "http://127.0.0.1:1")
+      const { stderr, ...ended } = yield* runWith(environment, command.split(" "))
+      assert.deepStrictEqual(ended, { code, stdout: "" })
+      assert.include(stderr, names)
+      assert.notInclude(stderr, "s3cret")
     })
   )
 })

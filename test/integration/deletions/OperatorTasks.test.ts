@@ -7,47 +7,23 @@ import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import type { State } from "../../../src/api/DeletionTasks.ts"
+import { State } from "../../../src/api/DeletionTasks.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
 import { IntakeSecrets } from "../../../src/intake/Signatures.ts"
 import { SenderTasks } from "../../../src/deletions/SenderTasks.ts"
+import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
+import * as Commands from "../../../src/operations/Commands.ts"
 import { loginOf, readsOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { deliveryWith, makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
+import { makeDead, Tasks as Made } from "../../support/deletions/taskFixture.ts"
 import { settler } from "../../support/deletions/sessions.ts"
 import { addTasks, outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import * as Task from "../../support/deletions/tasks.ts"
 
 const everything = { state: undefined, organization: undefined }
 
-const idsOf = (tasks: ReadonlyArray<Tasks.Task>) => tasks.map(({ id }) => id)
+const find = (id: string) => Effect.map(Tasks.show({ id, organization: undefined }), Option.getOrUndefined)
 
-const find = (id: string, organization?: string) => Effect.map(Tasks.show({ id, organization }), Option.getOrUndefined)
-
-layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
-  it.effect("lists the tasks of all organizations, the latest first, as many as asked", () =>
-    Effect.gen(function* () {
-      const made = yield* Made
-      const all = [made.scheduled, made.running, made.completed, made.dead]
-      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 100)), all)
-      assert.deepStrictEqual(idsOf(yield* Tasks.list(everything, 2)), all.slice(0, 2))
-    })
-  )
-
-  const unknown = "00000000-0000-5000-8000-000000000000"
-
-  it.effect("shows a task with its payload, and none for an id that no task of the organization has", () =>
-    Effect.gen(function* () {
-      const { completed } = yield* Made
-      const { deletions: payload } = deliveryWith("org_a", "completed")
-      const shown = yield* find(completed)
-      assert.deepInclude(shown, { organization_id: "org_a", id: completed, due_at: null, invoice_lines_count: 1 })
-      assert.deepStrictEqual<unknown>(shown?.payload, payload)
-      assert.strictEqual((yield* find(completed, "org_a"))?.id, completed)
-      assert.isUndefined(yield* find(completed, "org_b"))
-      assert.isUndefined(yield* find(unknown))
-    })
-  )
-
+layer(Made.layer, Task.onDatabase)("Tasks", (it) => {
   it.effect("counts tasks by state, with the first due time, without reading completed tasks", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -58,27 +34,6 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
       const [due] = yield* sql<{ at: Date }>`select min(due_at) as at from deletion_tasks`
       assert.closeTo(Date.parse(counts.oldest_due_at ?? ""), due?.at.getTime() ?? -1, 1)
-    })
-  )
-
-  it.effect("leaves a task as it is that is not dead, or is not the organization's", () =>
-    Effect.gen(function* () {
-      const { dead, running } = yield* Made
-      const before = [yield* find(dead), yield* find(running)]
-      const replays = yield* Effect.forEach(
-        [
-          { id: running, organization: undefined },
-          { id: dead, organization: "org_b" },
-          { id: unknown, organization: undefined }
-        ],
-        (task) => Effect.flip(Tasks.replay(task))
-      )
-      const states = ["running", undefined, undefined] as const
-      assert.deepStrictEqual<unknown>(
-        replays,
-        states.map((state) => new Tasks.NotChanged({ state }))
-      )
-      assert.deepStrictEqual([yield* find(dead), yield* find(running)], before)
     })
   )
 
@@ -104,12 +59,32 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("counts and replays the dead tasks of an organization", () =>
+  it.effect.each(State.literals)("lists the first of many %s tasks in order", (state) =>
     Effect.gen(function* () {
-      yield* Effect.forEach(["1", "2"], (key) => makeDead("org_e", key))
-      const other = yield* makeDead("org_f", "3")
-      assert.deepStrictEqual([yield* Tasks.countDead("org_e"), yield* Tasks.replayDead("org_e")], [2, 2])
-      assert.deepStrictEqual([yield* Tasks.countDead("org_e"), (yield* find(other))?.state], [0, "dead"])
+      const isOpen = state === "scheduled" || state === "running"
+      // Some share a time.
+      const time = "'2026-01-01'::timestamptz + n / 3 * interval '1 second'"
+      const owned = { organization_id: "'org_many'", idempotency_key: "'many ' || n", state: `'${state}'` }
+      yield* addTasks(101, { ...owned, scheduled_for: time, [isOpen ? "due_at" : "finished_at"]: time })
+      for (const organization of [undefined, "org_many"]) {
+        const rows = yield* Tasks.list({ state, organization }, 100)
+        assert.strictEqual(new Set(rows.map(({ id }) => id)).size, 100)
+        const times = rows.map(({ due_at, finished_at, scheduled_for }) =>
+          organization === undefined ? (due_at ?? finished_at ?? "") : scheduled_for
+        )
+        assert.deepStrictEqual(times, times.toSorted().toReversed())
+      }
+      assert.isEmpty(yield* Tasks.list({ state, organization: "org_nobody" }, 100))
+    })
+  )
+
+  it.effect("changes nothing that cannot be logged", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`alter table audit_log add constraint refused check (organization_id <> 'org_refused')`
+      yield* Effect.flip(Commands.createKey({ organization: "org_refused", name: "k" }))
+      yield* sql`alter table audit_log drop constraint refused`
+      assert.deepStrictEqual(yield* ApiKeys.list("org_refused"), [])
     })
   )
 })
