@@ -1,14 +1,9 @@
-/** The reason of a database failure, in logs and in a task's last error: a code and names, and no data. */
+/** The reason of a database failure, in logs: a code and names, and no data. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { safeReason } from "../../../src/database/SqlFailure.ts"
-import { delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled } from "../../support/deletions/tasks.ts"
-import { eventually } from "../../support/eventually.ts"
-import { startWorker } from "../../support/deletions/workerFixture.ts"
-import { seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { Recorded } from "../../support/Recorded.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { TestClock } from "effect/testing"
+import { live } from "../../support/tries.ts"
 
 const secret = "s3cret"
 
@@ -34,7 +29,7 @@ const refusals = [
   ["a parameter that cannot be sent", "select $1", "UnknownError", Symbol(secret)]
 ] as const
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of a failure is said", (it) => {
+layer(TestDatabase.layer, live)("of a failure is said", (it) => {
   it.effect.each(refusals)("the code and what it is about: %s", ([, statement, reason, ...values]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
@@ -49,28 +44,5 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       const sql = yield* clientOf(`postgres://${secret}:${secret}@127.0.0.1:1/${secret}`)
       assert.strictEqual(safeReason(yield* Effect.flip(sql`select 1`)), "ConnectionError ECONNREFUSED")
     })
-  )
-
-  it.effect("no word of an exception in a task's last error, nor in the log", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      yield* sql.unsafe(`create function refuse() returns trigger language plpgsql as $$ begin
-        raise exception '${secret} %', old;
-      end $$`)
-      yield* sql`create trigger refuse before update on invoices for each row execute function refuse()`
-      yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] }))
-      yield* TestClock.adjust(delay)
-      yield* startWorker(1)
-      const failed = sql`select last_error from deletion_tasks where last_error is not null`
-      const waiting = eventually("the failed attempt", failed, ({ length }) => length > 0)
-      yield* Effect.orDie(TestClock.withLive(waiting))
-      assert.deepStrictEqual(yield* failed, [{ last_error: "1 rows were not marked: UnknownError P0001" }])
-      const { logs } = yield* Recorded
-      assert.isTrue(logs.some((line) => line.includes("A deletion task failed")))
-      for (const line of logs) {
-        assert.notInclude(line, secret)
-        assert.notInclude(line, "i1")
-      }
-    }).pipe(Effect.provide(Layer.provideMerge(Recorded.recording, Recorded.layer)), inItsOwnTime)
   )
 })

@@ -12,8 +12,6 @@ const backlog = (count: number, owner = "org_a") =>
     Effect.tap(Task.scheduled(Task.delivery(`key-${n}`, undefined, owner)), TestClock.adjust("1 milli"))
   )
 
-const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => claims.map(({ attempt }) => attempt)
-
 /** Checks that a claim is void. */
 const isSuperseded = (claim: Claim) => Effect.map(Task.runOne(claim), (outcome) => assert.isUndefined(outcome))
 
@@ -38,7 +36,8 @@ Task.suiteOfEach("a task", {
     for (const attempt of [1, 2]) {
       const claims = (yield* Effect.replicateEffect(Task.claimAll(), 8, { concurrency: "unbounded" })).flat()
       assert.strictEqual(new Set(Task.idsOf(claims)).size, 8)
-      assert.deepStrictEqual(attemptsOf(claims), Array.replicate(attempt, 8))
+      const attempts = claims.map((claim) => claim.attempt)
+      assert.deepStrictEqual(attempts, Array.replicate(attempt, 8))
       yield* TestClock.adjust(Task.lease)
     }
   }),

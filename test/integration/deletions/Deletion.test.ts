@@ -1,8 +1,9 @@
-/** The invoices and lines that deletions delete: which ones, when, and in one transaction with their tasks. */
+/** The invoices and lines that deletions delete: which ones, when, in one transaction with their tasks, and beside rows that the database refuses to mark. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Array, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
+import { decodeTexts } from "../../../src/database/Columns.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import * as Task from "../../support/deletions/tasks.ts"
@@ -134,22 +135,17 @@ Task.suite(
     "keeps the first time of a deletion, and changes updated_at each time": Effect.gen(function* () {
       const sql = yield* seedInvoices
       const deletedRows = Effect.map(rowsOf(sql), (rows) => rows.filter(({ is_deleted }) => is_deleted))
-      const times = Effect.map(deletedRows, (rows) => rows.map(({ deleted_at, id }) => [id, deleted_at]))
+      const times = Effect.map(deletedRows, (rows) => rows.map(({ deleted_at, id }) => `${id} ${deleted_at}`))
       const [first, second] = [minute(1), minute(2)]
       yield* Task.deleted("a line", { invoice_lines: [{ invoice_line_id: "i1a" }] })
       yield* Task.deleted("its invoice", i1)
-      const kept = [
-        ["i1", second],
-        ["i1a", first],
-        ["i1b", second]
-      ]
+      const kept = [`i1 ${second}`, `i1a ${first}`, `i1b ${second}`]
       assert.deepStrictEqual(yield* times, kept)
       const before = yield* deletedRows
       yield* Task.deleted("again", i1)
       assert.deepStrictEqual(yield* times, kept)
-      for (const [index, { updated_at }] of (yield* deletedRows).entries()) {
+      for (const [index, { updated_at }] of (yield* deletedRows).entries())
         assert.isAbove(millisOf(updated_at), millisOf(before[index]?.updated_at))
-      }
     }),
     "has an updated_at after one that is ahead of the clock": Effect.gen(function* () {
       const last = "9999-12-31 23:59:59.999999+00"
@@ -186,3 +182,71 @@ Task.suite(
   },
   { "fires triggers of others, which find their tables as in any other session": "Citus moves no triggers of others" }
 )
+
+/** Runs SQL before the invoice i3 is updated. */
+const onUpdate = Effect.fnUntraced(function* (body: string) {
+  const { sql } = yield* TestDatabase
+  yield* sql.unsafe(
+    `create or replace function meddle() returns trigger language plpgsql as $$ begin ${body}; return new; end $$`
+  )
+  yield* sql`
+    create or replace trigger meddle before update on invoices for each row when (old.id = 'i3') execute function meddle()`
+})
+
+const raising = (code: string) => `raise exception 'i3 stays' using errcode = '${code}'`
+
+/** What a trigger does instead of a mark, and the reason why the task fails; none if it is postponed. */
+const refusals: ReadonlyArray<readonly [does: string, reason?: string]> = [
+  ...["UnknownError P0001", "SqlSyntaxError 42P01", "UnknownError XX001", "AuthorizationError 42501"].map(
+    (reason) => [raising(reason.slice(-5)), `1 rows were not marked: ${reason}`] as const
+  ),
+  ...["55P03", "53100", "57P01", "08006"].map((code) => [raising(code)] as const),
+  ["perform pg_terminate_backend(pg_backend_pid())"]
+]
+
+Task.suite("a row that cannot be marked", {
+  "fails its task, or postpones it where that was an outage or a lock, and keeps no other": Effect.gen(function* () {
+    for (const [refusal, failed] of refusals) {
+      const sql = yield* seedInvoices
+      yield* onUpdate(refusal)
+      const claim = yield* Task.claimedFor({ invoices: ["i1", "i3", "i2", "i4"].map((invoice_id) => ({ invoice_id })) })
+      const outcome = yield* Task.runOne(claim)
+      if (failed === undefined) {
+        assert.isTrue(Task.isPostponed(outcome), refusal)
+        continue
+      }
+      assert.deepStrictEqual(outcome, { failed })
+      const marked = yield* decodeTexts(sql`select id as text from invoices where is_deleted order by 1`)
+      assert.deepStrictEqual(marked, ["i1", "i2", "i4"])
+      const [task] = yield* sql`select state, outcome from deletion_tasks`
+      const counted = outcomeOf({ invoices: { deleted: 3, failed: 1 }, lines_of_invoices: 3 })
+      assert.deepStrictEqual<unknown>(task, { state: "running", outcome: counted })
+    }
+    yield* Effect.flatMap(TestDatabase, ({ sql }) => sql`drop trigger meddle on invoices`)
+  }),
+  "is told from one that is held, where a trigger drops its change": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* onUpdate("return null")
+    const claim = yield* Task.claimedFor({ invoices: [{ invoice_id: "i3" }] })
+    const failed = { failed: "1 rows were not marked: A trigger dropped the change of a row" }
+    assert.deepStrictEqual(yield* Task.runOne(claim), failed)
+    yield* sql`drop trigger meddle on invoices`
+    assert.deepStrictEqual(yield* Task.runOne(claim), outcomeOf({ invoices: { deleted: 1 }, lines_of_invoices: 1 }))
+  }),
+  "keeps none of 2,500 others, which are marked in several transactions": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    yield* sql`
+      insert into invoice_lines (organization_id, id, invoice)
+      select 'org_a', 'many' || n, 'i2' from generate_series(1, 2500) n`
+    yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'No'; end $$`
+    yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'many1700') execute function refuse()`
+    const claim = yield* Task.claimedFor({ invoices: [{ invoice_id: "i2" }] })
+    const outcome = yield* Task.runOne(claim)
+    assert.isTrue(outcome !== undefined && "failed" in outcome)
+    const marked = yield* sql`
+      select count(*)::integer as lines, count(distinct xmin::text) > 2 as "isInSeveral" from invoice_lines
+      where organization_id = 'org_a' and invoice = 'i2' and is_deleted`
+    assert.deepStrictEqual(marked, [{ lines: 2500, isInSeveral: true }])
+    yield* sql`drop function refuse cascade`
+  })
+})

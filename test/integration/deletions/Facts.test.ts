@@ -4,9 +4,9 @@ import { DateTime, Effect } from "effect"
 import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
 import { makeScheduler, Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Retention from "../../../src/deletions/Retention.ts"
-import { elsewhere, openTransaction, settler } from "../../support/deletions/sessions.ts"
+import { elsewhere, settler } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
-import { fits, insertX, insertX1, invoice, line, loaded, settled } from "./loaders.ts"
+import { fits, inserting, insertX, insertX1, invoice, line, loaded, settled } from "./loaders.ts"
 import { claimedFor, delay, deleted, runOne, suite } from "../../support/deletions/tasks.ts"
 import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
@@ -76,10 +76,8 @@ const rule = (
     assert.deepStrictEqual(yield* verdicts, [{ kind: "invoice", verdict, holds: isDeleted }])
     const changed = ["update invoices set client_id = 'other', is_deleted = false where id = 'x'"]
     const back = ["update invoices set client_id = 'nobody' where id = 'x'"]
-    assert.deepStrictEqual(
-      yield* loaded(changed, back, Loaders.ways["delete and insert"].statements("invoice_lines", "new")),
-      [isDeleted, isDeleted]
-    )
+    const again = Loaders.ways["delete and insert"].statements("invoice_lines", "new")
+    assert.deepStrictEqual(yield* loaded(changed, back, again), [isDeleted, isDeleted])
   })
 
 suite("a deletion that came before its record is judged once, when it comes:", {
@@ -120,8 +118,7 @@ suite("facts", {
       yield* deleted("deletion", fits)
       const { step } = yield* settler
       yield* step
-      const write = Effect.forEach(insertX, (statement) => loader.unsafe(statement))
-      const open = yield* openTransaction(loader, write)
+      const open = yield* inserting(loader)
       if (!isOpen) yield* open.commit
       assert.strictEqual(yield* Retention.empty(yield* DateTime.now, 10), 1)
       yield* step

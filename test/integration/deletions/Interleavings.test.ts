@@ -60,10 +60,9 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
     yield* write(next).pipe(
       Effect.tap(() => Effect.sync(() => taken++)),
       Effect.catchIf(Loaders.isStale, () =>
-        Effect.tap(write("rollback"), () =>
-          Effect.sync(() => {
-            taken = 0
-          })
+        Effect.andThen(
+          write("rollback"),
+          Effect.sync(() => void (taken = 0))
         )
       )
     )

@@ -47,7 +47,7 @@ Task.suiteOfEach("a scheduler", {
     })
   }),
   ...Record.mapEntries(states, (reach, state) => [
-    `knows a delivery again, and refuses another payload, while its task is ${state}`,
+    `recognizes a repeated delivery, and refuses another payload, while its task is ${state}`,
     Effect.gen(function* () {
       const receipt = yield* reach
       const { schedule } = yield* Scheduler

@@ -6,7 +6,7 @@ import * as Sweep from "../../../src/deletions/Sweep.ts"
 import { addFacts } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
-import { fits, insertX, invoice, line, loaded, settled } from "./loaders.ts"
+import { fits, inserting, insertX, invoice, line, loaded, settled } from "./loaders.ts"
 import * as Task from "../../support/deletions/tasks.ts"
 
 /** Claims of tasks that delete an invoice each. */
@@ -43,10 +43,8 @@ Task.suite(
       const { steps } = yield* settler
       yield* steps(3)
       const rows = yield* Loaders.rows
-      assert.deepStrictEqual(
-        ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted),
-        [true, true, false, true]
-      )
+      const marks = ["x", "y", "x1", "y1"].map((id) => rows.get(id)?.is_deleted)
+      assert.deepStrictEqual(marks, [true, true, false, true])
       yield* held.commit
       yield* steps(3)
       assert.isTrue((yield* Loaders.rows).get("x1")?.is_deleted)
@@ -67,36 +65,28 @@ Task.suite(
       union select deleted_at from invoice_lines where id = 'x1'`
       assert.deepStrictEqual(yield* times, [{ deleted_at: DateTime.toDate(yield* DateTime.now) }])
     }),
-    "a row that was held when it was to be marked is marked soon after, whatever else is open": Effect.gen(
-      function* () {
-        yield* Loaders.begin()
-        const loader = yield* elsewhere
-        const long = yield* openTransaction(loader, loader`select 1`)
-        const open = yield* openTransaction(
-          loader,
-          Effect.forEach(insertX, (statement) => loader.unsafe(statement))
-        )
-        yield* Task.deleted("deletion", invoice)
-        const { step, steps } = yield* settler
-        yield* step
-        yield* open.commit
-        const holding = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
-        yield* step
-        yield* holding.commit
-        yield* steps(2)
-        assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
-        yield* long.commit
-        yield* steps(2)
-        assert.strictEqual(yield* unsettled, 0)
-      }
-    ),
+    "a row that was held when it was to be marked is marked soon after, whatever is open": Effect.gen(function* () {
+      yield* Loaders.begin()
+      const loader = yield* elsewhere
+      const long = yield* openTransaction(loader, loader`select 1`)
+      const open = yield* inserting(loader)
+      yield* Task.deleted("deletion", invoice)
+      const { step, steps } = yield* settler
+      yield* step
+      yield* open.commit
+      const holding = yield* openTransaction(loader, loader`update invoices set total = 1 where id = 'x'`)
+      yield* step
+      yield* holding.commit
+      yield* steps(2)
+      assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+      yield* long.commit
+      yield* steps(2)
+      assert.strictEqual(yield* unsettled, 0)
+    }),
     "what a sweep has noted is noted again by that of another worker": Effect.gen(function* () {
       yield* Loaders.begin()
       const loader = yield* elsewhere
-      const open = yield* openTransaction(
-        loader,
-        Effect.forEach(insertX, (statement) => loader.unsafe(statement))
-      )
+      const open = yield* inserting(loader)
       yield* Task.deleted("deletion", invoice)
       const [first, next] = [yield* Sweep.make, yield* Sweep.make]
       yield* first.step
@@ -106,27 +96,25 @@ Task.suite(
       assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
       assert.strictEqual(yield* unsettled, 0)
     }),
-    "disabled triggers are enabled again, and what was written meanwhile is deleted or judged": Effect.gen(
-      function* () {
-        for (const given of [invoice, fits]) {
-          const sql = yield* Loaders.begin()
-          yield* Task.deleted("deletion", given)
-          yield* settled
-          yield* sql`alter table invoices disable trigger all`
-          yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
+    "disabled triggers are enabled again, and what was written since is deleted or judged": Effect.gen(function* () {
+      for (const given of [invoice, fits]) {
+        const sql = yield* Loaders.begin()
+        yield* Task.deleted("deletion", given)
+        yield* settled
+        yield* sql`alter table invoices disable trigger all`
+        yield* sql`insert into invoices (organization_id, id, client_id, record, change_position)
           values ('org_a', 'x', 'k', '{}', 0)`
-          yield* sql`select change_begin()`
-          yield* settled
-          assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
-          for (const name of ["upsert", "replicated delete and insert"] as const)
-            assert.deepStrictEqual(
-              yield* loaded(Loaders.ways[name].statements("invoices", name)),
-              [true, undefined],
-              name
-            )
-        }
+        yield* sql`select change_begin()`
+        yield* settled
+        assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
+        for (const name of ["upsert", "replicated delete and insert"] as const)
+          assert.deepStrictEqual(
+            yield* loaded(Loaders.ways[name].statements("invoices", name)),
+            [true, undefined],
+            name
+          )
       }
-    ),
+    }),
     "are of the row as the triggers of others have made it": Effect.gen(function* () {
       const sql = yield* Loaders.begin()
       yield* Task.deleted("deletion", { ...invoice, ...line })
@@ -189,10 +177,8 @@ Task.suite(
         loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
       )
       const outcomes = yield* Effect.forEach(yield* claimsOf("x", "n"), Task.runOne)
-      assert.deepStrictEqual(
-        outcomes.map((outcome) => outcome !== undefined && "failed" in outcome),
-        [true, false]
-      )
+      const failures = outcomes.map((outcome) => outcome !== undefined && "failed" in outcome)
+      assert.deepStrictEqual(failures, [true, false])
       const { step, steps } = yield* settler
       yield* step
       yield* open.commit
@@ -208,7 +194,7 @@ Task.suite(
     })
   },
   {
-    "disabled triggers are enabled again, and what was written meanwhile is deleted or judged": noOrder,
+    "disabled triggers are enabled again, and what was written since is deleted or judged": noOrder,
     "of 6,000 tasks are applied after a load without triggers, at once beside an open dump": noOrder,
     "are not applied again where the triggers of another table were disabled": noOrder
   }

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { errorCode } from "../../../src/database/SqlFailure.ts"
-import { settler, unsettled } from "../../support/deletions/sessions.ts"
+import { type elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The invoice `x` of the client `k`, and its line `x1`: what a loader writes of each. */
@@ -110,13 +110,7 @@ export const begin = Effect.fnUntraced(function* (from: Readonly<Partial<Record<
   return sql
 })
 
-interface Row {
-  readonly id: string
-  readonly field: string
-  readonly is_deleted: boolean
-  readonly agrees: boolean
-  readonly position: string
-}
+type Row = Readonly<Record<"id" | "field" | "position", string> & Record<"is_deleted" | "agrees", boolean>>
 
 /** The rows of both tables by their ids. `agrees`: the JSON has the mark of the columns. */
 export const rows = Effect.gen(function* () {
@@ -175,3 +169,10 @@ export const [insertX, insertX1] = [
   ways.insert.statements("invoices", "new"),
   ways.insert.statements("invoice_lines", "new")
 ]
+
+/** Inserts the invoice in a transaction of another session, which stays open. */
+export const inserting = (loader: Effect.Success<typeof elsewhere>) =>
+  openTransaction(
+    loader,
+    Effect.forEach(insertX, (statement) => loader.unsafe(statement))
+  )
