@@ -14,7 +14,7 @@ import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/tasks.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
-import { clientOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, loginOf, migratedDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })
 
@@ -30,50 +30,47 @@ const options = {
   settings: { search_path: "public, pg_catalog" }
 } as const
 
-const makePlaces = Effect.gen(function* () {
-  const older = yield* migratedDatabase
-  yield* Effect.scoped(
-    Effect.flatMap(clientOf(older), (sql) => sql`delete from migrations where name = '00004_access'`)
+/** The URL of a database that lacks a migration. */
+class Older extends Context.Service<Older, string>()("practice-data/test/integration/operations/Health/Older") {
+  static readonly layer = Layer.effect(
+    Older,
+    Effect.tap(migratedDatabase, (url) =>
+      Effect.flatMap(clientOf(url), (sql) => sql`delete from migrations where name = '00004_access'`)
+    )
   )
-  const logins = Effect.all({
-    api: newLogin("api"),
-    intake: newLogin("intake"),
-    worker: newLogin("worker"),
-    writer: newLogin("writer")
-  })
-  return { older, ...(yield* logins) }
-})
-
-/** A database that lacks a migration, and logins of roles. */
-class Places extends Context.Service<Places, Effect.Success<typeof makePlaces>>()(
-  "practice-data/test/integration/operations/Health/Places"
-) {
-  static readonly layer = Layer.effect(Places, makePlaces)
 }
 
 const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const url = new URL((yield* TestDatabase).url)
-  if (place === "refusing") url.port = "1"
-  if (place === "empty") url.pathname = "postgres"
-  if (place === "refusing" || place === "empty") return yield* clientOf(url.href, options)
-  const { older, ...logins } = yield* Places
-  if (place === "older") return yield* clientOf(older, options)
-  if (place === "reading") {
-    const settings = { ...options.settings, default_transaction_read_only: "on" }
-    return yield* clientOf(url.href, { ...options, settings })
+  switch (place) {
+    case "refusing":
+      return yield* clientOf(Object.assign(url, { port: "1" }).href, options)
+    case "empty":
+      return yield* clientOf(Object.assign(url, { pathname: "postgres" }).href, options)
+    case "older":
+      return yield* clientOf(yield* Older, options)
+    case "reading": {
+      const settings = { ...options.settings, default_transaction_read_only: "on" }
+      return yield* clientOf(url.href, { ...options, settings })
+    }
+    case "forbidden":
+      return yield* loginOf("writer")
+    case "data-api":
+    case "intake":
+    case "worker":
+      return yield* loginOf(loginsOf[place])
+    default: {
+      const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
+      const database = yield* clientOf(proxied, options)
+      // Its connection is open: no time of the test passes until then.
+      yield* database`select 1`
+      if (place === "up") return database
+      yield* proxy.cut("swallow")
+      // Before the connections are closed, which would wait for their statements.
+      yield* Effect.addFinalizer(() => proxy.cut("reset"))
+      return database
+    }
   }
-  if (place === "forbidden") return yield* clientOf(logins.writer.url)
-  if (place === "data-api" || place === "intake" || place === "worker")
-    return yield* clientOf(logins[loginsOf[place]].url)
-  const { proxy, url: proxied } = yield* TcpProxy.through(url.href)
-  const database = yield* clientOf(proxied, options)
-  yield* database`select 1`
-  if (place === "silent") {
-    yield* proxy.cut("swallow")
-    // Before the connections are closed, which would wait for their statements.
-    yield* Effect.addFinalizer(() => proxy.cut("reset"))
-  }
-  return database
 })
 
 interface Given {
@@ -177,12 +174,9 @@ const needs: ReadonlyArray<readonly [Role, "records" | "credentials" | "tasks", 
   ["worker", "tasks", []]
 ]
 
-layer(
-  Layer.provideMerge(Places.layer, TestDatabase.layer),
-  onDatabase
-)((it) => {
+layer(Layer.merge(Older.layer, TestDatabase.layer), onDatabase)("over databases", (it) => {
   it.effect.each(cases)(
-    "health is 200 within half a second and has a warning for each problem while %s",
+    "health is 200 in half a second, and warns of each problem: %s",
     ([, given, warnings, notes = {}]) =>
       Effect.gen(function* () {
         const { json, status } = yield* answered("/health", given)
@@ -221,35 +215,33 @@ layer(
     ["intake", "select on deletion_tasks"],
     ["worker", "update (is_deleted, deleted_at, updated_at) on invoices"],
     ["worker", "delete on deletions"]
-  ] as const)(
-    "%s: readiness follows `%s`, the membership in the role and the migrations, and no outage",
-    ([role, right]) =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const group = `practice_data_${loginsOf[role]}`
-        const { name, url } = yield* newLogin(loginsOf[role])
-        const { proxy, url: proxied } = yield* TcpProxy.through(url)
-        const database = Database.layerShared(yield* clientOf(proxied, { ...options, maxConnections: 1 }))
-        const { isReady } = yield* Effect.provide(HealthChecks, Layer.provide(checksOf({}, [role]), database))
-        const isReadyAfter = (statement: string) =>
-          Effect.andThen(sql.unsafe(statement), Effect.andThen(TestClock.adjust("5 seconds"), isReady))
-        assert.isTrue(yield* isReady)
-        // The wall clock is set back, which delays no check.
-        yield* TestClock.setTime(-600_000)
-        for (const [takes, gives] of [
-          [`revoke ${right} from ${group}`, `grant ${right} to ${group}`],
-          [`revoke ${group} from ${name}`, `grant ${group} to ${name}`],
-          [
-            "update migrations set name = 'other' where name = '00002_changes'",
-            "update migrations set name = '00002_changes' where name = 'other'"
-          ]
-        ] as const) {
-          assert.isFalse(yield* isReadyAfter(takes), takes)
-          assert.isTrue(yield* isReadyAfter(gives), gives)
-        }
-        yield* proxy.cut("reset")
-        assert.isTrue(yield* isReadyAfter("select 1"))
-      }).pipe(inItsOwnTime)
+  ] as const)("%s: readiness follows `%s`, its role and the migrations, and no outage", ([role, right]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const group = `practice_data_${loginsOf[role]}`
+      const { name, url } = yield* newLogin(loginsOf[role])
+      const { proxy, url: proxied } = yield* TcpProxy.through(url)
+      const database = Database.layerShared(yield* clientOf(proxied, { ...options, maxConnections: 1 }))
+      const { isReady } = yield* Effect.provide(HealthChecks, Layer.provide(checksOf({}, [role]), database))
+      const isReadyAfter = (statement: string) =>
+        Effect.andThen(sql.unsafe(statement), Effect.andThen(TestClock.adjust("5 seconds"), isReady))
+      assert.isTrue(yield* isReady)
+      // The wall clock is set back, which delays no check.
+      yield* TestClock.setTime(-600_000)
+      for (const [takes, gives] of [
+        [`revoke ${right} from ${group}`, `grant ${right} to ${group}`],
+        [`revoke ${group} from ${name}`, `grant ${group} to ${name}`],
+        [
+          "update migrations set name = 'other' where name = '00002_changes'",
+          "update migrations set name = '00002_changes' where name = 'other'"
+        ]
+      ] as const) {
+        assert.isFalse(yield* isReadyAfter(takes), takes)
+        assert.isTrue(yield* isReadyAfter(gives), gives)
+      }
+      yield* proxy.cut("reset")
+      assert.isTrue(yield* isReadyAfter("select 1"))
+    }).pipe(inItsOwnTime)
   )
 
   it.effect("readiness is 503 once the service is stopping; health is not", () =>

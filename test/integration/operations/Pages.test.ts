@@ -13,10 +13,7 @@ const tasks = [taskOf("org_oakridge", "delivery-1", "dead", now), taskOf("org_ha
 
 const well = processOf({ recent: busy(now) })
 
-const sick = processOf({
-  checks: Effect.succeed(checksOf({ tasks: "Cannot be reached", records: null })),
-  ready: false
-})
+const sick = processOf({ checks: checksOf({ tasks: "Cannot be reached", records: null }), ready: false })
 
 const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<string>) {
   const { text } = yield* ask(path)
@@ -71,6 +68,25 @@ layer(full, { excludeTestServices: true })("the operators' page", (it) => {
     })
   )
 
+  it.effect.each<readonly [path: string, host: string, address: string, status: number]>([
+    ["/ops", "localhost", "127.0.0.1", 200],
+    ["/ops", "127.0.0.1:9464", "127.0.0.1", 200],
+    ["/ops", "[::1]:9464", "127.0.0.1", 200],
+    ["/ops", "localhost", "::1", 200],
+    ["/ops", "localhost", "::ffff:127.0.0.1", 200],
+    ["/ops", "localhost", "10.0.0.7", 403],
+    ["/ops", "evil.example", "127.0.0.1", 403],
+    ["/ops", "127.0.0.1.evil.example", "127.0.0.1", 403],
+    ["/ops", "10.0.0.1", "127.0.0.1", 403],
+    ["/ops", "", "127.0.0.1", 403],
+    ["/metrics", "10.0.0.1:9464", "10.0.0.7", 200]
+  ])("is for this machine alone, unlike metrics: %s of the host '%s' for %s is %d", ([path, host, address, expected]) =>
+    Effect.gen(function* () {
+      const { headers, status } = yield* ask(path, host, address)
+      assert.deepStrictEqual([status, headers.get("x-content-type-options")], [expected, "nosniff"])
+    })
+  )
+
   it.effect("says that a login may not read the deletions, and shows the rest", () =>
     Effect.gen(function* () {
       const sql = yield* loginOf("api")
@@ -113,7 +129,7 @@ describe("HTML", () => {
 
   const pageWith = (text: string) => {
     const task = { ...taskOf(text, text, "dead", now), last_error: text }
-    const process = processOf({ checks: Effect.succeed(checksOf({ [text]: text })) })
+    const process = processOf({ checks: checksOf({ [text]: text }) })
     const found = Effect.map(ask(link("/ops", { organization: text })), (answer) => elements(answer.text))
     return Effect.provide(found, listener(Layer.merge(process, databaseWith([task]))), { local: true })
   }

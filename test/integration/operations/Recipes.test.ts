@@ -1,27 +1,25 @@
-/** The scripts of the runbook: the end of an organization, and the erasure of a client. */
+/** The scripts of the runbook: the end of an organization, and the erasure of a client; and the statements of the guide for feeders. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { CredentialDatabase, TaskDatabase } from "../../../src/database/Database.ts"
+import { decodeTexts } from "../../../src/database/Columns.ts"
 import { IntakeSecrets } from "../../../src/intake/Signatures.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as SigningSecrets from "../../../src/keys/SigningSecrets.ts"
-import * as Commands from "../../../src/operations/Commands.ts"
 import { feedOf, readerOf } from "../../support/changes.ts"
-import { asPsql, TestDatabase } from "../../support/TestDatabase.ts"
+import { json } from "../../support/Client.ts"
+import { addTasks } from "../../support/deletions/invoiceFixture.ts"
+import { snippetsOf } from "../../support/snippets.ts"
+import { asPsql, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { live } from "../../support/tries.ts"
 
-const databases = Layer.unwrap(
-  Effect.map(TestDatabase, ({ sql }) =>
-    Layer.merge(Layer.succeed(TaskDatabase, sql), Layer.succeed(CredentialDatabase, sql))
-  )
-)
 const begun = Layer.tap(
   TestDatabase.layerDemo,
   (context) => Context.get(context, TestDatabase).sql`select change_begin(), change_mark()`
 )
-const services = IntakeSecrets.layer.pipe(Layer.provideMerge(databases), Layer.provideMerge(begun))
+const services = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.shared), Layer.provideMerge(begun))
 
 /** A reader of all changes of an organization. Each read returns the numbers of records and of removed ones. */
 const reader = Effect.fnUntraced(function* (organization: string) {
@@ -44,12 +42,13 @@ const tablesOf = Effect.fnUntraced(function* (organization: string) {
   return (yield* Effect.filter(tables, has)).map(({ name }) => name)
 })
 
-const resultsOf = (organization: string) =>
-  Effect.gen(function* () {
-    const entries = yield* Commands.auditLog(100)
-    const own = entries.filter(({ organization_id }) => organization_id === organization)
-    return own.map(({ action, result, target }) => [action, target, result].join(" ")).toReversed()
-  })
+/** The entries of the audit log about an organization. */
+const resultsOf = Effect.fnUntraced(function* (organization: string) {
+  const { sql } = yield* TestDatabase
+  return yield* decodeTexts(sql`
+    select concat_ws(' ', action, target, result) as text from audit_log
+    where organization_id = ${organization} order by at, id`)
+})
 
 /** What hangs on a client, in the order of the erasure: each row by its table and the columns that lead to the client. */
 const rows: ReadonlyArray<readonly [table: string, columns: Readonly<Record<string, string>>]> = [
@@ -108,14 +107,10 @@ const addFacts = Effect.fnUntraced(function* (
 const idsOf = Effect.fnUntraced(function* (organization: string) {
   const { sql } = yield* TestDatabase
   const found = yield* Effect.forEach(searchable, ({ table }) =>
-    Effect.map(sql<{ id: string }>`select id from ${sql(table)} where organization_id = ${organization}`, (ids) =>
-      ids.map(({ id }) => `${table} ${id}`)
-    )
+    decodeTexts(sql`select ${`${table} `} || id as text from ${sql(table)} where organization_id = ${organization}`)
   )
   return found.flat()
 })
-
-const keptIds = kept.map(([table, { id }]) => `${table} ${id}`)
 
 /** Runs a script of the runbook as psql does, for an organization. */
 const runScript = Effect.fnUntraced(function* (name: string, organization: string) {
@@ -128,7 +123,7 @@ const runScript = Effect.fnUntraced(function* (name: string, organization: strin
   yield* asPsql(url, statements)
 })
 
-layer(services, { excludeTestServices: true })("the scripts of the runbook", (it) => {
+layer(services, live)("the scripts of the runbook", (it) => {
   it.effect("offboards an organization: no deliveries, removals for readers, keys last", () =>
     Effect.gen(function* () {
       const [{ of }, owner] = [yield* IntakeSecrets, "org_harbor"]
@@ -162,6 +157,7 @@ layer(services, { excludeTestServices: true })("the scripts of the runbook", (it
       yield* load("org_erased")
       yield* load("org_1")
       for (let time = 0; time < 2; time++) yield* runScript("erase-client", "org_erased")
+      const keptIds = kept.map(([table, { id }]) => `${table} ${id}`)
       assert.sameMembers(yield* idsOf("org_erased"), keptIds)
       assert.lengthOf(yield* idsOf("org_1"), rows.length + kept.length)
       assert.lengthOf(yield* sql`select from removals where organization_id = 'org_erased'`, rows.length)
@@ -181,12 +177,9 @@ layer(services, { excludeTestServices: true })("the scripts of the runbook", (it
         "line of own": { invoice_lines: [{ invoice_line_id: "y", invoice_id: "i" }] },
         other: { invoices: [{ invoice_id: "i kept", client_id: null }], invoice_lines: [{ invoice_line_id: "1" }] }
       }
-      for (const [key, payload] of Object.entries(deliveries)) {
-        yield* sql`
-          insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, state, invoices_count,
-            invoice_lines_count, received_at, scheduled_for)
-          values ('org_named', gen_random_uuid(), ${key}, '', ${sql.json(payload)}::jsonb, 'completed', 1, 1, now(), now())`
-      }
+      const owned = { organization_id: "'org_named'", state: "'completed'" }
+      for (const [key, payload] of Object.entries(deliveries))
+        yield* addTasks(1, { ...owned, idempotency_key: `'${key}'`, payload: `'${json(payload)}'` })
       yield* addFacts("org_named", [
         { kind: "invoice", id: "i" },
         { kind: "line", id: "l" },
@@ -202,6 +195,50 @@ layer(services, { excludeTestServices: true })("the scripts of the runbook", (it
       const left = yield* sql`
         select idempotency_key as key from deletion_tasks where organization_id = 'org_named' and payload is not null`
       assert.deepStrictEqual<unknown>(left, [{ key: "other" }])
+    })
+  )
+})
+
+const statements = snippetsOf("src/operations/FEEDING.md").filter(({ language }) => language === "sql")
+const [foreign = "", view = "", firstLoad = "", upsert = ""] = statements.map(({ code }) => code)
+
+const source = `
+  create table clinics (no int, zone text);
+  insert into clinics values (1, 'America/Denver');
+  create table invoices (number int, clinic_no int, customer_no int, issued_local timestamp, state text, total_cents int,
+    removed_utc timestamptz, created_utc timestamptz, changed_utc timestamptz);
+  insert into invoices select n, 1, n, '2024-07-01 09:30', 'paid', 100 * n, case when n = 3 then timestamptz '2024-08-01Z' end,
+    '2024-07-01Z', '2024-08-01Z' from generate_series(1, 3) n;`
+
+layer(TestDatabase.layer, live)("the statements for feeders", (it) => {
+  it.effect("load a source in another database once, and then what has changed in it", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const legacy = new URL(yield* emptyDatabase)
+      yield* asPsql(legacy.href, source)
+      const { name, url: loader } = yield* newLogin("writer")
+      yield* sql`insert into organizations (organization_id, id) values ('org_1', 'org_1')`
+      const own = foreign
+        .replace("old.example", legacy.hostname)
+        .replace("5432", legacy.port)
+        .replace("'clinics'", `'${legacy.pathname.slice(1)}'`)
+        .replace("'reader'", `'${legacy.username}'`)
+        .replace("'...'", `'${legacy.password}'`)
+      yield* asPsql(url, own + view.replaceAll("to loader", `to ${name}`))
+      const records = Effect.map(
+        sql`
+          select concat_ws(' ', id, status, trim_scale(total), is_deleted) as row, created_at < '2025-01-01' as is_old,
+            updated_at = '2024-08-01Z' as is_kept, invoice_date = '2024-07-01T15:30Z' as is_local
+          from invoices order by id`,
+        (all) => all.map((each) => Object.values(each).join(" "))
+      )
+      yield* asPsql(loader, firstLoad)
+      const loaded = ["inv-1 paid 1 f", "inv-2 paid 2 f", "inv-3 paid 3 t"].map((row) => `${row} true true true`)
+      assert.deepStrictEqual(yield* records, loaded)
+      yield* asPsql(legacy.href, "update invoices set state = 'void', changed_utc = now() where number = 2")
+      yield* asPsql(loader, upsert)
+      yield* asPsql(loader, `update source.watermarks set until = '-infinity'; ${upsert}`)
+      assert.deepStrictEqual(yield* records, loaded.with(1, "inv-2 void 2 f true false true"))
     })
   )
 })

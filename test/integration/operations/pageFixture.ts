@@ -59,28 +59,30 @@ export const busy = (now: number): ReadonlyArray<Recent.Slot> => {
 }
 
 /** Checks by name: the problem of each, or null. */
-export const checksOf = Record.map((problem: string | null): Health["checks"][string] =>
-  problem === null ? { status: "pass" } : { status: "warn", output: problem }
-)
+export const checksOf = (problems: Readonly<Record<string, string | null>>) =>
+  Effect.succeed(
+    Record.map(problems, (problem): Health["checks"][string] =>
+      problem === null ? { status: "pass" } : { status: "warn", output: problem }
+    )
+  )
 
-const wellChecks = checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null })
-
-/** A process: well, and without requests, unless given otherwise. */
-export const processOf = ({
-  checks = Effect.succeed(wellChecks),
-  recent = [],
-  ready = true,
-  roles = ["data-api", "intake", "worker"]
-}: {
+interface Given {
   readonly checks?: HealthChecks["Service"]["checks"]
   readonly recent?: ReadonlyArray<Recent.Slot>
   readonly ready?: boolean
-  readonly roles?: HealthChecks["Service"]["roles"]
-} = {}) =>
-  Layer.merge(
-    Layer.succeed(HealthChecks, HealthChecks.of({ roles, checks, isReady: Effect.succeed(ready), stop: Effect.void })),
+}
+
+const pass = checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null })
+
+/** A process: well, and without requests, unless given otherwise. */
+export const processOf = ({ checks = pass, recent = [], ready = true }: Given = {}) => {
+  const isReady = Effect.succeed(ready)
+  const roles = ["data-api", "intake", "worker"] as const
+  return Layer.merge(
+    Layer.succeed(HealthChecks, HealthChecks.of({ roles, checks, isReady, stop: Effect.void })),
     Layer.succeed(Recent.Recent, Recent.Recent.of({ observe: () => {}, lastHour: Effect.succeed(recent) }))
   )
+}
 
 /** A database that has these tasks. */
 export const databaseWith = (tasks: ReadonlyArray<Task> = []) =>
@@ -140,19 +142,11 @@ export const listener = <E, R>(services: Layer.Layer<HealthChecks | Recent.Recen
     })
   ).pipe(Layer.provide(services))
 
-/** A request: its differences from a reader's on this machine. */
-export interface Asked {
-  readonly headers?: Readonly<Record<string, string>>
-  /** The address of the client. */
-  readonly address?: string | undefined
-}
-
-/** Sends a request to the listener. */
-export const ask = Effect.fnUntraced(function* (path: string, { address = "127.0.0.1", headers = {} }: Asked = {}) {
+/** Sends a request to the listener, from this machine by default. */
+export const ask = Effect.fnUntraced(function* (path: string, host = "localhost:9464", address = "127.0.0.1") {
   const handle = yield* Served
-  const request = new Request(`http://localhost:9464${path}`, {
-    headers: { host: "localhost:9464", accept: "text/html", "x-address": address, ...headers }
-  })
+  const headers = { host, accept: "text/html", "x-address": address }
+  const request = new Request(`http://localhost:9464${path}`, { headers })
   const response = yield* Effect.promise(() => handle(request, Context.empty()))
   return { status: response.status, headers: response.headers, text: yield* Effect.promise(() => response.text()) }
 })

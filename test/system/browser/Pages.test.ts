@@ -38,7 +38,7 @@ const tasks = [
 
 const shown = processOf({
   recent: busy(now),
-  checks: Effect.succeed(checksOf({ records: null, processor: null }))
+  checks: checksOf({ records: null, processor: null })
 })
 
 /** Serves the pages until the scope closes. */
