@@ -1,17 +1,20 @@
-/** A sync of a SQLite file: outages, watching and notes. */
+/** A sync of a SQLite file: outages, watching and notes; and the connections of a Postgres target: their end, locks and timeouts. */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { assert, it as test, layer } from "@effect/vitest"
+import { DateTime, Duration, Effect, Fiber, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { CursorExpired } from "../../../../src/api/Errors.ts"
 import type { Line, Report } from "../../../../src/cli/sync/Sync.ts"
-import { sqlite } from "../../../../src/cli/sync/Targets.ts"
+import { postgres, postgresFailure, sqlite, sqliteFailure } from "../../../../src/cli/sync/Targets.ts"
 import { Refused, Unavailable } from "../../../../src/cli/Usage.ts"
+import { connectionOptions } from "../../../../src/database/ConnectionUrl.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
-import { charge, type Given, more, page, type Script, syncWith } from "./fixture.ts"
-import { inSqlite } from "./readers.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { live } from "../../../support/tries.ts"
+import { charge, type Given, more, opening, page, type Script, syncWith } from "./fixture.ts"
+import { inSqlite, query } from "./readers.ts"
 
 const unavailable = new Unavailable({ message: "The service does not respond" })
 const down = Effect.fail(unavailable)
@@ -38,7 +41,7 @@ const pass = (seconds: number) => Effect.repeat(TestClock.adjust("1 second"), { 
 
 const watch = Duration.seconds(5)
 
-it.effect("reports a round, and fails at once when the service refuses, or is down from the start", () =>
+test.effect("reports a round, and fails at once when the service refuses, or is down from the start", () =>
   Effect.gen(function* () {
     const { names, notes, run } = yield* stand
     yield* run((at) => page(at + 1, [], { has_more: at === 0 }))
@@ -50,21 +53,12 @@ it.effect("reports a round, and fails at once when the service refuses, or is do
   })
 )
 
-const dropTable = (file: string) => {
-  const database = new DatabaseSync(file)
-  database.exec("drop table charges")
-  database.close()
-}
-
-it.effect.each([
-  ["table", dropTable],
-  ["file", rmSync]
-] as const)("watches: makes a %s that was removed anew, and loads it", ([, remove]) =>
+test.effect("watches: recreates a file that was removed, and loads it again", () =>
   Effect.gen(function* () {
     const { file, notes, run, statuses } = yield* stand
     yield* Effect.forkScoped(run((at) => page(at + 1, at === 0 ? [charge("a", "1")] : []), { watch }))
     yield* pass(20)
-    remove(file)
+    rmSync(file)
     yield* pass(20)
     assert.deepStrictEqual(statuses(), { a: "1" })
     assert.match(notes()[0] ?? "", /^The table \w+ in sqlite:copy.db was dropped. Retrying.$/)
@@ -72,7 +66,7 @@ it.effect.each([
   })
 )
 
-it.effect.each([
+test.effect.each([
   ["an outage", down],
   ["restarts", Effect.fail(new CursorExpired())]
 ] as const)("gives up after a minute of %s", ([, failure]) =>
@@ -86,11 +80,11 @@ it.effect.each([
   })
 )
 
-it.effect.each([
+test.effect.each([
   ["every request", -1],
   ["every page after the first", 0],
   ["every round after the first", 1]
-] as const)("reads all again ever more seldom while the cursor of %s is refused, with two notes", ([, last]) =>
+] as const)("reloads with growing pauses while the cursor of %s is refused, with two notes", ([, last]) =>
   Effect.gen(function* () {
     const { notes, run, statuses } = yield* stand
     let [isBroken, loads] = [true, 0]
@@ -111,7 +105,7 @@ it.effect.each([
   })
 )
 
-it.effect("watches: asks at each interval, through an outage of ten minutes", () =>
+test.effect("watches: asks at each interval, through an outage of ten minutes", () =>
   Effect.gen(function* () {
     const { notes, run, statuses } = yield* stand
     let [isDown, asked] = [true, 0]
@@ -131,14 +125,7 @@ it.effect("watches: asks at each interval, through an outage of ten minutes", ()
   })
 )
 
-const inStepAt = (file: string) => {
-  const database = new DatabaseSync(file)
-  const inStep = database.prepare("select in_step_at as at from _practice_data_sync").get()
-  database.close()
-  return inStep?.["at"]
-}
-
-it.effect("a copy is in step as of a time before its last page was requested", () =>
+test.effect("a copy is in step as of a time before its last page was requested", () =>
   Effect.gen(function* () {
     const { file, run } = yield* stand
     const running = yield* Effect.forkScoped(
@@ -146,11 +133,12 @@ it.effect("a copy is in step as of a time before its last page was requested", (
     )
     yield* pass(40)
     yield* Fiber.join(running)
-    assert.strictEqual(inStepAt(file), "1970-01-01T00:00:20.000Z")
+    const [{ at } = { at: "" }] = query(file, "select in_step_at as at from _practice_data_sync")
+    assert.strictEqual(at, "1970-01-01T00:00:20.000Z")
   })
 )
 
-it.effect("stops once the page that is being applied is applied", () =>
+test.effect("stops once the page that is being applied is applied", () =>
   Effect.gen(function* () {
     let applied = 0
     const apply = () => Effect.map(Effect.sleep("1 second"), () => void (applied += 1))
@@ -164,3 +152,82 @@ it.effect("stops once the page that is being applied is applied", () =>
     assert.strictEqual(applied, 1)
   })
 )
+
+test.each([
+  ["EPIPE", "Unavailable"],
+  ["ECONNRESET", "Unavailable"],
+  ["57P01", "Unavailable"],
+  ["42501", "Refused"]
+])("the failure %s is %s", (code, tag) => {
+  assert.strictEqual(postgresFailure("db")(Object.assign(new Error("It failed"), { code }))._tag, tag)
+})
+
+test.effect("a full disk is an outage", () =>
+  Effect.gen(function* () {
+    const database = new DatabaseSync(join(yield* temporaryFolder, "copy.db"))
+    database.exec("create table copy (text); pragma max_page_count = 4")
+    const error = yield* Effect.try({
+      try: () => database.exec(`insert into copy values ('${"x".repeat(100_000)}')`),
+      catch: sqliteFailure("a copy")
+    }).pipe(Effect.flip)
+    database.close()
+    assert.strictEqual(error._tag, "Unavailable", error.message)
+    assert.include(error.message, "Cannot use a copy: the disk is full. Free some space")
+  })
+)
+
+/** A Postgres target in a schema of the test's database. */
+const targetIn = (schema: string) =>
+  Effect.map(TestDatabase, ({ sql, url }) => ({
+    sql,
+    target: postgres(Result.getOrThrow(connectionOptions(url)), schema, false)
+  }))
+
+const requestedAt = DateTime.makeUnsafe(0)
+
+layer(TestDatabase.layer, live)("a Postgres target", (it) => {
+  it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
+    Effect.gen(function* () {
+      const { sql, target } = yield* targetIn("ended")
+      yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
+      yield* sql`create function end_session() returns trigger language plpgsql
+        as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`
+      yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
+      const applied = Effect.flatMap(target.open(opening), (copy) =>
+        copy.apply({ ...page(2, [charge("b", "1")]), requestedAt })
+      )
+      const error = yield* Effect.flip(Effect.scoped(applied))
+      assert.strictEqual(error._tag, "Unavailable", error.message)
+      yield* sql`drop trigger ends on ended.charges`
+      const cursor = Effect.scoped(Effect.flatMap(target.open(opening), (copy) => copy.cursor))
+      assert.strictEqual(yield* cursor, "1")
+      assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
+    })
+  )
+
+  it.effect("leaves no lock to its session, and of two runs the one that was overtaken ends", () =>
+    Effect.gen(function* () {
+      const { sql, target } = yield* targetIn("pooled")
+      const [one, two] = yield* Effect.all([target.open(opening), target.open(opening)], { concurrency: 2 })
+      const next = { ...page(1, [charge("a", "1")]), requestedAt }
+      yield* one.apply(next)
+      assert.include((yield* Effect.flip(two.apply(next))).message, "Another process changed the copy")
+      const locks = sql`select 1 from pg_locks where locktype = 'advisory' and database = (
+        select oid from pg_database where datname = current_database())`
+      assert.deepStrictEqual(yield* locks, [])
+    })
+  )
+
+  it.effect("has timeouts of its own in place of those of the database", () =>
+    Effect.gen(function* () {
+      const { sql, target } = yield* targetIn("slow")
+      yield* sql`create schema slow`
+      yield* sql`create function slow.sleeps() returns event_trigger language plpgsql as $$ begin perform pg_sleep(0.4); end $$`
+      yield* sql`create event trigger sleeps on ddl_command_end execute function slow.sleeps()`
+      for (const name of ["statement_timeout", "lock_timeout"])
+        yield* sql`do $$ begin execute format('alter database %I set ${sql.literal(name)} = 300', current_database()); end $$`
+      yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
+      yield* sql`drop event trigger sleeps`
+    })
+  )
+})
