@@ -82,7 +82,7 @@ layer(TestDatabase.layer, live)("reads", (it) => {
     })
   )
 
-  it.effect("and writes leave a server that takes no writes any more: the pool closes its connections", () =>
+  it.effect("and writes leave a server that became read-only: the pool closes its connections", () =>
     Effect.gen(function* () {
       const { sql: admin } = yield* TestDatabase
       const { name, url } = yield* newLogin("writer")

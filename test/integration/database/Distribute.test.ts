@@ -46,23 +46,21 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
   )
 
   // A database of TEST_CITUS_URL was distributed when it was made.
-  it.effect.runIf(isDistributed())(
-    "is idempotent, and leaves writers their times, and no trigger of the order of changes",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        assert.deepStrictEqual(yield* Distribution.distribute(sql, records), { distributed: [], copied: [] })
-        assert.isTrue(yield* Distribution.hasDistributedTable(sql))
-        yield* sql`
+  it.effect.runIf(isDistributed())("is idempotent, leaves writers their times, and no trigger of the order", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      assert.deepStrictEqual(yield* Distribution.distribute(sql, records), { distributed: [], copied: [] })
+      assert.isTrue(yield* Distribution.hasDistributedTable(sql))
+      yield* sql`
         insert into invoices (organization_id, id, status, created_at, updated_at)
         values ('org_a', 'i1', 'open', '2026-01-01', '2026-01-01')`
-        yield* sql`update invoices set status = 'paid' where organization_id = 'org_a' and id = 'i1'`
-        const [changed] = yield* sql<{ is_later: boolean }>`
+      yield* sql`update invoices set status = 'paid' where organization_id = 'org_a' and id = 'i1'`
+      const [changed] = yield* sql<{ is_later: boolean }>`
         select updated_at > '2026-01-02' as is_later from invoices where organization_id = 'org_a' and id = 'i1'`
-        assert.isTrue(changed?.is_later)
-        yield* sql`delete from invoices where organization_id = 'org_a' and id = 'i1'`
-        assert.isEmpty(yield* sql`select 1 from removals`)
-      })
+      assert.isTrue(changed?.is_later)
+      yield* sql`delete from invoices where organization_id = 'org_a' and id = 'i1'`
+      assert.isEmpty(yield* sql`select 1 from removals`)
+    })
   )
 
   it.effect.runIf(isDistributed())("ends the feeds of changes, and the service and its doctor say so", () =>

@@ -13,7 +13,7 @@ const marks = Effect.flatMap(
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
-  it.effect("do not know the end of a run that was seen last long before: another may have been between", () =>
+  it.effect("leave the end of a run open that was last seen long ago: another may have followed", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* sql`select change_begin(), change_mark()`

@@ -6,14 +6,12 @@ import * as Migrations from "../../../src/database/Migrations.ts"
 import { eventually } from "../../support/eventually.ts"
 import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 
-const { migrate, missing, requireMigrated } = Migrations
+const { migrate, missing, requireMigrated, script } = Migrations
 const files = Object.keys(Migrations.all)
 const empty = Effect.flatMap(emptyDatabase, (url) => clientOf(url))
 
 const messageOf = (sql: Effect.Success<typeof empty>) =>
   Effect.match(requireMigrated("The database", sql), { onFailure: ({ message }) => message, onSuccess: () => "" })
-
-const { script } = Migrations
 
 const table = (name: string) => script(`create table ${name} ()`)
 
@@ -50,10 +48,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true, concurrent: true
         template template0 lc_collate 'C' lc_ctype 'C' strategy file_copy`)
       const other = yield* clientOf(url.href)
       const { message } = yield* Effect.flip(migrate(other))
-      assert.match(
-        message,
-        new RegExp(`^The encoding of the database is ${encoding}, .+: create database NAME .+'UTF8'`)
-      )
+      const says = `^The encoding of the database is ${encoding}, .+: create database NAME .+'UTF8'`
+      assert.match(message, new RegExp(says))
       assert.lengthOf(yield* other`select from pg_class where relnamespace = 'public'::regnamespace`, 0)
     })
   )

@@ -6,6 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { resources } from "../../../src/api/records/index.ts"
+import { decodeTexts } from "../../../src/database/Columns.ts"
 import { feedOf, readerOf } from "../../support/changes.ts"
 import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -109,19 +110,16 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
         insert into api_keys (organization_id, id, name, prefix, key_hash)
         values ('org_a', 'used', 'Used', 'pda', '\\x01'), ('org_a', 'other', 'Other', 'pda', '\\x02')`
       yield* api.unsafe("select touch_api_key('\\x01'), touch_api_key('\\xff')")
-      const keys = yield* sql`
-        select id, last_used_on = (now() at time zone 'UTC')::date as today, revoked_at from api_keys order by id`
-      assert.deepStrictEqual(keys, [
-        { id: "other", today: null, revoked_at: null },
-        { id: "used", today: true, revoked_at: null }
-      ])
+      const keys = yield* decodeTexts(sql`
+        select concat_ws(' ', id, last_used_on = (now() at time zone 'UTC')::date, revoked_at) as text from api_keys order by id`)
+      assert.deepStrictEqual(keys, ["other", "used t"])
       for (const role of ["intake", "worker"] as const)
         yield* isRefused((yield* loginOf(role)).unsafe("select touch_api_key('\\x01')"))
     })
   )
 
   it.effect.each(["api", "worker"] as const)(
-    "%s: cannot use a function that has its owner's rights for anything else",
+    "%s: cannot use a function with its owner's rights for anything else",
     (role) =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase

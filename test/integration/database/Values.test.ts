@@ -162,11 +162,9 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
       yield* keepingTimes(sql, times)
+      const repository = Records.make(OrganizationReads.make(sql), charges)
       const search = (criteria: Records.FilterValues) =>
-        Effect.map(
-          Records.make(OrganizationReads.make(sql), charges).search(criteria, { limit: 100, offset: 0 }),
-          toText
-        )
+        Effect.map(repository.search(criteria, { limit: 100, offset: 0 }), toText)
       const shownTimes = (yield* search({})).match(/"updated_at":"[^"]*"/g)
       assert.deepStrictEqual([...new Set(shownTimes)], ['"updated_at":"2026-01-31T09:30:00.000Z"'])
       for (const field of ["updated_at_since", "created_at_since"]) {
