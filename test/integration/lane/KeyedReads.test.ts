@@ -89,16 +89,20 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     })
   )
 
+  const [{ key: own, slug: owner }] = organizations
+  const undetermined = { ...Distribution.single, isDistributed: (): boolean | undefined => undefined }
+
   it.effect.each([
-    ["distributed", Distribution.distributed],
-    ["of an unknown distribution", { ...Distribution.single, isDistributed: (): boolean | undefined => undefined }]
-  ] as const)("of a database that is %s looks its key up first", ([, distribution]) =>
+    ["in one statement, of a database that is not distributed", Distribution.single, `key ${keyDigest(own)}`],
+    ["first, of one that is distributed", Distribution.distributed, `organization org_${owner}`],
+    ["first, of one whose distribution is unknown", undetermined, `organization org_${owner}`]
+  ] as const)("looks its key up %s", ([, distribution, expected]) =>
     Effect.gen(function* () {
       const { over, turns } = yield* recorded
-      const { read } = yield* make(over({ distribution }))
-      const [{ key, slug }] = organizations
-      yield* withKey(key)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
-      assert.deepStrictEqual(turns, [`organization org_${slug}`])
+      // A shared connection has no turns.
+      const { read } = yield* make(over({ distribution, pipelined: undefined }))
+      yield* withKey(own)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
+      assert.deepStrictEqual(turns, [expected])
     })
   )
 
@@ -106,11 +110,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const asked = yield* Deferred.make<void>()
-      const distribution = {
-        ...Distribution.single,
-        isDistributed: (): boolean | undefined => undefined,
-        refresh: Effect.asVoid(Deferred.succeed(asked, undefined))
-      }
+      const distribution = { ...undetermined, refresh: Effect.asVoid(Deferred.succeed(asked, undefined)) }
       const { resolve } = yield* make(Object.assign(sql.bind(undefined), sql, { distribution }))
       assert.strictEqual((yield* Effect.flip(resolve("nobody", keyDigest("nobody"))))._tag, "Unauthorized")
       assert.isTrue(yield* Deferred.isDone(asked))
@@ -119,25 +119,16 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
 })
 
 layer(services, { excludeTestServices: true })("The reads of the lane", (it) => {
-  const statusOf = Effect.fnUntraced(function* (
-    reads: ReadonlyMap<string, Reads.Read>,
-    key: string,
-    payload: unknown = {}
-  ) {
-    return (yield* reads.get(search)?.(payload, key) ?? Effect.die("It is not of the lane")).status
-  })
+  const statusOf = (reads: ReadonlyMap<string, Reads.Read>, key: string, payload: unknown = {}) =>
+    Effect.map(reads.get(search)?.(payload, key) ?? Effect.die("It is not of the lane"), ({ status }) => status)
 
-  it.effect("leave a request that waits for changes to the router, and one that is not valid as it is", () =>
+  it.effect("leave requests that wait for changes, and invalid ones, to the router", () =>
     Effect.map(Reads.make, (reads) => {
       const isRead = (path: string, payload: unknown) => reads.get(path)?.(payload, "pda_any") !== undefined
-      assert.deepStrictEqual(
-        [0, null, 1].map((wait) => isRead("/api/v3/changes", { wait })),
-        [true, true, false]
-      )
-      assert.deepStrictEqual(
-        [{}, { limit: 0 }, { limit: "1" }, { more: 1 }, []].map((payload) => isRead(search, payload)),
-        [true, true, false, false, false]
-      )
+      for (const wait of [0, null]) assert.isTrue(isRead("/api/v3/changes", { wait }))
+      assert.isFalse(isRead("/api/v3/changes", { wait: 1 }))
+      for (const payload of [{}, { limit: 0 }]) assert.isTrue(isRead(search, payload))
+      for (const payload of [{ limit: "1" }, { more: 1 }, []]) assert.isFalse(isRead(search, payload))
     })
   )
 

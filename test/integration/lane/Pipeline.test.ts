@@ -36,10 +36,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       const leaving = yield* Effect.forkChild(short("select pg_sleep(0.05)", [], 1), { startImmediately: true })
       const staying = yield* Effect.forkChild(answers(short, 40), { startImmediately: true })
       yield* Fiber.interrupt(leaving)
-      const found = (yield* Fiber.join(staying)).flatMap((rows) => rows ?? [])
+      const expected = Array.makeBy(15, (index) => ({ pid: first, value: index + 1 }))
       assert.deepStrictEqual(
-        found,
-        Array.makeBy(15, (index) => ({ pid: first, value: index + 1 }))
+        (yield* Fiber.join(staying)).flatMap((rows) => rows ?? []),
+        expected
       )
     })
   )

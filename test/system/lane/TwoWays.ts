@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert } from "@effect/vitest"
-import { Array, Context, Effect, Layer, Schema } from "effect"
+import { Array, Context, Effect, Layer } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import { samplesOf } from "../../support/metrics.ts"
@@ -14,12 +14,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 const operatorsPage = /Operators' page:? (http:\/\/[^/\s"\\]+)\/ops/
 
 const started = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const common = {
-    OPERATIONS_PORT: "0",
-    LOG_FORMAT: "json",
-    BODY_TIMEOUT: "3s",
-    MIGRATE: "false"
-  }
+  const common = { OPERATIONS_PORT: "0", LOG_FORMAT: "json", BODY_TIMEOUT: "3s" }
   const program = yield* Program.start({ ...common, ...environment })
   yield* eventually("the operators' listener", () => operatorsPage.test(program.output()))
   const operators = yield* Client.make(operatorsPage.exec(program.output())?.[1] ?? "", 1)
@@ -30,36 +25,33 @@ const started = Effect.fnUntraced(function* (environment: Process.Environment) {
   return { ...program, samples, first: yield* samples }
 })
 
-export type Way = Effect.Success<ReturnType<typeof started>>
+type Way = Effect.Success<ReturnType<typeof started>>
 
-/** Both, with and without the lane. */
-export const start = (environment: Process.Environment) =>
-  Effect.all(
-    { lane: started({ ...environment, LANE: "true" }), router: started({ ...environment, LANE: "false" }) },
-    { concurrency: 2 }
-  )
-
-export type Ways = Effect.Success<ReturnType<typeof start>>
-
-/** Both over the demo data, for the tests of a file. */
-export class TwoWays extends Context.Service<TwoWays, Ways>()("practice-data/test/system/lane/TwoWays") {
+/** Both over the demo data, with and without the lane, for the tests of a file. */
+export class TwoWays extends Context.Service<TwoWays, Readonly<Record<"lane" | "router", Way>>>()(
+  "practice-data/test/system/lane/TwoWays"
+) {
   static readonly layer = Layer.effect(
     TwoWays,
-    Effect.flatMap(TestDatabase, ({ url }) => start({ DATABASE_URL: url }))
+    Effect.flatMap(TestDatabase, ({ url: DATABASE_URL }) => {
+      const way = (LANE: string) => started({ DATABASE_URL, LANE })
+      return Effect.all({ lane: way("true"), router: way("false") }, { concurrency: 2 })
+    })
   ).pipe(Layer.provideMerge(TestDatabase.layerDemo))
 }
 
 /** Does the same in both ways at the same time. */
-export const each = <A, E, R>({ lane, router }: Ways, does: (way: Way) => Effect.Effect<A, E, R>) =>
-  Effect.all({ lane: does(lane), router: does(router) }, { concurrency: 2 })
+export const each = <A, E, R>(does: (way: Way) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(TwoWays, ({ lane, router }) =>
+    Effect.all({ lane: does(lane), router: does(router) }, { concurrency: 2 })
+  )
 
 /** Does the same in both ways, and asserts that it comes to the same. Each item that does not is in the error. */
 export const agree = Effect.fnUntraced(function* <A, E, R>(
-  ways: Ways,
   does: (way: Way) => Effect.Effect<ReadonlyArray<A>, E, R>,
   what = ""
 ) {
-  const { lane, router } = yield* each(ways, does)
+  const { lane, router } = yield* each(does)
   const [one, other] = [lane.map(Client.json), router.map(Client.json)]
   const differ = [Array.difference(one, other), Array.difference(other, one)].map((all) => all.join("\n"))
   assert.deepStrictEqual(lane, router, `${what}\nThe lane alone: ${differ[0]}\nThe router alone: ${differ[1]}\n`)
@@ -81,10 +73,7 @@ const last = "GET /api/v3/end HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 const inTurn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
-  gzip: gunzipSync,
-  zstd: zstdDecompressSync
-}
+const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = { gzip: gunzipSync, zstd: zstdDecompressSync }
 
 const valueOf = (head: string, name: string) => new RegExp(`\r\n${name}: (.*)`, "i").exec(head)?.[1]
 
@@ -103,10 +92,7 @@ const normal = (head: string, body: string) => {
     .replace(/\r\ndate: .*/i, "\r\ndate: now")
     .replace(/\r\nx-request-id: [\da-f]{8}-[\da-f-]{27}(?=\r|$)/, "\r\nx-request-id: made")
   if (!cursor.test(text)) return { head: common, body }
-  return {
-    head: common.replace(/(\r\ncontent-length): \d+/, "$1: some"),
-    body: text.replace(cursor, '"cursor":""')
-  }
+  return { head: common.replace(/(\r\ncontent-length): \d+/, "$1: some"), body: text.replace(cursor, '"cursor":""') }
 }
 
 /** The responses of a connection in their order. */
@@ -136,8 +122,6 @@ const send = Effect.fnUntraced(function* ({ url }: Way, { closes = false, pieces
 /** The responses to what a client sends. */
 export const exchange = (sent: Sent) => (way: Way) => Effect.map(send(way, sent), responsesOf)
 
-const decodeLine = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-
 /** An id that the server made. */
 const made = /^[\da-f]{8}-[\da-f-]{27}$/
 
@@ -165,9 +149,10 @@ export const logged = Effect.fnUntraced(function* ({ client, stdout }: Way) {
   const lines = stdout()
     .split("\n")
     .filter((line) => line.includes('"message":"Request"') && !line.includes('"/marker/'))
-  const facts = yield* Effect.forEach(lines, (line) => Effect.map(decodeLine(line), factsOf))
   // Requests that were sent together end in any order.
-  return facts.toSorted((one, other) => Client.json(one).localeCompare(Client.json(other)))
+  return lines
+    .map((line) => factsOf(JSON.parse(line)))
+    .toSorted((one, other) => Client.json(one).localeCompare(Client.json(other)))
 })
 
 const counted = /^practice_data_http_(requests(_refused)?_total|request_duration_seconds_count)/
@@ -180,12 +165,4 @@ export const counts = ({ first, samples }: Way) =>
       .filter(([name, count]) => count > 0 && counted.test(name) && !/\/health/.test(name))
       .map((sample) => sample.join(" "))
       .toSorted()
-  )
-
-/** The statements that a way has run for requests. */
-export const statements = ({ samples }: Way) =>
-  Effect.map(samples, (all) =>
-    Array.reduce(Object.entries(all), 0, (sum, [name, value]) =>
-      /^practice_data_statements_total\{.*success/.test(name) ? sum + value : sum
-    )
   )

@@ -43,7 +43,7 @@ export const revokedKey = "pda_live_revoked"
 type Change = (request: Request) => Request
 
 const without = (name: string, headers: ReadonlyArray<Header>) =>
-  headers.filter(([each]) => each.toLowerCase() !== name.toLowerCase())
+  headers.filter(([other]) => other.toLowerCase() !== name.toLowerCase())
 
 /** Has a header, once for each value, in the place of the same header. */
 export const header =
@@ -53,28 +53,22 @@ export const header =
     headers: [...without(name, request.headers), ...values.map((value): Header => [name, value])]
   })
 
-const lengthOf =
-  (...of: ReadonlyArray<(length: number) => string>): Change =>
-  (request) =>
-    header("content-length", ...of.map((each) => each(request.body.length)))(request)
-
 const names =
   (change: (name: string) => string): Change =>
   (request) => ({ ...request, headers: request.headers.map(([name, value]): Header => [change(name), value]) })
 
-const path =
-  (change: (path: string) => string): Change =>
-  (request) => ({ ...request, path: change(request.path) })
-
-const body =
-  (change: (body: string) => string): Change =>
-  (request) => ({ ...request, body: change(request.body) })
+/** Changes a text of a request. */
+const edit =
+  (field: "method" | "path" | "version" | "body", change: (given: string) => string): Change =>
+  (request) => ({ ...request, [field]: change(request[field]) })
 
 /** Another body, whose length is told. */
-export const rebodied = (change: (body: string) => string): Change => {
-  const changed = body(change)
-  return (request) => lengthOf(String)(changed(request))
-}
+export const rebodied =
+  (change: (body: string) => string): Change =>
+  (request) => {
+    const body = change(request.body)
+    return header("content-length", String(body.length))({ ...request, body })
+  }
 
 const chunked = (text: string) => {
   const half = text.length >> 1
@@ -87,53 +81,45 @@ const both =
   (request) =>
     changes.reduce((changed, change) => change(changed), request)
 
+/** Requests that have each of these values in a header. */
+const each = (name: string, ...values: ReadonlyArray<string>) => values.map((value) => header(name, value))
+
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-const authorization = `Bearer ${keys.oakridge}`
+const [own, foreign] = [`Bearer ${keys.oakridge}`, `Bearer ${keys.harbor}`] as const
+const schemes = ["bearer", "BEARER", "Bearer ", "Bearer  ", "Bearer\t", "Basic", "Bearer,", "BearerX", ""]
+const http10 = edit("version", () => "1.0")
 
 const changes: ReadonlyArray<Change> = [
-  ...["GET", "PUT", "OPTIONS", "post"].map((method): Change => (request) => ({ ...request, method })),
-  ...["?", "?a=b", "/", "#a"].map((end) => path((given) => given + end)),
-  path((given) => `http://a${given}`),
-  path((given) => given.replace("/v3/", "/v3//")),
-  path((given) => given.replace("get", "%67et")),
-  path((given) => given.toUpperCase()),
-  (request) => ({ ...request, version: "1.0" }),
-  (request) => header("connection", "keep-alive")({ ...request, version: "1.0" }),
-  ...["close", "keep-alive", "Close, x"].map((value) => header("connection", value)),
+  ...["GET", "PUT", "OPTIONS", "post"].map((method) => edit("method", () => method)),
+  ...["?", "?a=b", "/", "#a"].map((end) => edit("path", (given) => given + end)),
+  edit("path", (given) => `http://a${given}`),
+  edit("path", (given) => given.replace("/v3/", "/v3//")),
+  edit("path", (given) => given.replace("get", "%67et")),
+  edit("path", (given) => given.toUpperCase()),
+  http10,
+  both(http10, header("connection", "keep-alive")),
+  ...each("connection", "close", "keep-alive", "Close, x"),
   header("content-type"),
-  ...[
-    " Application/JSON ; charset=latin1",
-    "application/json;charset=utf-8",
-    "text/plain",
-    "application/jsonl",
-    ""
-  ].map((value) => header("content-type", value)),
+  ...each("content-type", " Application/JSON ; charset=latin1", "application/json;charset=utf-8"),
+  ...each("content-type", "text/plain", "application/jsonl", ""),
   header("content-type", "application/json", "text/plain"),
-  ...["gzip", "identity", " IDENTITY ", "", "gzip, identity"].map((value) => header("content-encoding", value)),
-  both(lengthOf(), header("transfer-encoding", "chunked"), body(chunked)),
-  ...["gzip", "zstd", "br", "identity", "*", "gzip;q=0.5, zstd;q=0", "identity;q=0", ""].map((value) =>
-    header("accept-encoding", value)
-  ),
+  ...each("content-encoding", "gzip", "identity", " IDENTITY ", "", "gzip, identity"),
+  both(header("content-length"), header("transfer-encoding", "chunked"), edit("body", chunked)),
+  ...each("accept-encoding", "gzip", "zstd", "br", "identity", "*", "gzip;q=0.5, zstd;q=0", "identity;q=0", ""),
   header("accept-encoding", "identity", "gzip"),
   header("origin", "https://app.example"),
-  ...[traceparent, "00-zz", ""].map((value) => header("traceparent", value)),
-  ...["id-1", "two words", "", "x".repeat(129), "\xe9", "pda_live_abcdefgh"].map((value) =>
-    header("x-request-id", value)
-  ),
+  ...each("traceparent", traceparent, "00-zz", ""),
+  ...each("x-request-id", "id-1", "two words", "", "x".repeat(129), "\xe9", "pda_live_abcdefgh"),
   header("x-request-id", "id-1", "id-2"),
   header("user-agent", `${"a".repeat(300)}\xe9`),
   header("user-agent", "curl", "Bearer abc"),
   names((name) => name.toUpperCase()),
   names((name) => name.toLowerCase()),
-  ...["bearer", "BEARER", "Bearer ", "Bearer  ", "Bearer\t", "Basic", "Bearer,", "BearerX", ""].map((scheme) =>
-    header("authorization", `${scheme} ${keys.oakridge}`)
-  ),
-  ...["Bearer", "Bearer ", `${authorization} x`, `${authorization},`, `${authorization}\xe9`, `${authorization}\t`].map(
-    (value) => header("authorization", value)
-  ),
+  ...each("authorization", ...schemes.map((scheme) => `${scheme} ${keys.oakridge}`)),
+  ...each("authorization", "Bearer", "Bearer ", `${own} x`, `${own},`, `${own}\xe9`, `${own}\t`),
   header("authorization"),
-  header("authorization", authorization, `Bearer ${keys.harbor}`),
-  header("authorization", `Bearer ${keys.harbor}`, authorization),
+  header("authorization", own, foreign),
+  header("authorization", foreign, own),
   header("cookie", "a=b", "c=d"),
   ...[" ", "\n", ",", "}", "\0", "\xef\xbb\xbf", "null"].map((more) => rebodied((given) => given + more)),
   ...["\xef\xbb\xbf", " \t\r\n", "[", "\xfe\xff"].map((more) => rebodied((given) => more + given)),
@@ -168,7 +154,7 @@ const idsOf = ({ path: given }: Endpoint) => {
 const [feed] = endpoints
 
 /** Each odd form of a request. */
-export const odd = (request: Request) => changes.map((each) => textOf(each(request)))
+export const odd = (request: Request) => changes.map((change) => textOf(change(request)))
 
 /** The body of a request that finds something, or nearly so. */
 const bodyOf = (endpoint: Endpoint) => {
@@ -192,10 +178,7 @@ const bodyOf = (endpoint: Endpoint) => {
   )
 }
 
-const change = Arbitrary.map(
-  integer(0, changes.length - 1),
-  (index) => changes[index] ?? ((request: Request) => request)
-)
+const anyChange = Arbitrary.map(integer(0, changes.length - 1), (index) => changes[index] ?? names(String))
 
 /** True if the server closes the connection after its response. It would reset one on which more bytes arrive. */
 const closes = ({ headers, version }: Request) => {
@@ -205,7 +188,7 @@ const closes = ({ headers, version }: Request) => {
 
 const requestOf = (endpoint: Endpoint) =>
   Arbitrary.map(
-    Arbitrary.all([bodyOf(endpoint), integer(-9, 6), Arbitrary.array(change, { maxLength: 2 })]),
+    Arbitrary.all([bodyOf(endpoint), integer(-9, 6), Arbitrary.array(anyChange, { maxLength: 2 })]),
     ([text, index, all]) => both(keyed(index), ...all)(requestTo(endpoint.path, text))
   )
 
@@ -222,10 +205,6 @@ export const connection: Arbitrary.Arbitrary<Sent> = Arbitrary.map(
     const text = requests.map(textOf).join("")
     const places = cuts.map((cut) => Math.trunc((text.length * cut) / 1000)).toSorted((a, b) => a - b)
     const pieces = [...places, text.length].map((end, index) => text.slice(places[index - 1] ?? 0, end))
-    return {
-      pieces: pieces.filter((piece) => piece !== ""),
-      waits,
-      closes: closing !== -1
-    }
+    return { pieces: pieces.filter((piece) => piece !== ""), waits, closes: closing !== -1 }
   }
 )
