@@ -48,16 +48,10 @@ layer(withSecrets, { excludeTestServices: true })("a signing secret", (it) => {
       assert.deepStrictEqual(yield* revoke(old.id), Option.some({ organization: "org_a", left: 1 }))
       assert.deepStrictEqual(yield* accepted("org_a"), [nextText])
       const listed = yield* list("org_a")
-      assert.deepStrictEqual(
-        listed.map(({ id, revoked_at }) => [id, revoked_at === null]),
-        [
-          [old.id, false],
-          [next.id, true]
-        ]
-      )
-      for (const row of yield* list(undefined)) {
+      const states = listed.map(({ id, revoked_at }) => (revoked_at === null ? id : `${id} revoked`))
+      assert.deepStrictEqual(states, [`${old.id} revoked`, next.id])
+      for (const row of yield* list(undefined))
         assert.hasAllKeys(row, ["organization_id", "id", "created_at", "revoked_at"])
-      }
       assert.deepStrictEqual(yield* revoke(old.id), Option.none())
       assert.deepStrictEqual(yield* list("org_a"), listed)
       assert.deepStrictEqual(yield* revoke(next.id), Option.some({ organization: "org_a", left: 0 }))
@@ -158,27 +152,12 @@ const deliverRaw = Effect.fnUntraced(function* (keys: ReadonlyArray<string>, org
 const faultOf = (header: string) =>
   `{"loc":["header","${header}"],"msg":"Input should be a valid string","type":"string_type"}`
 
-const notPrintable = (header: string) =>
-  JSON.stringify({
-    loc: ["header", header],
-    msg: "String should match pattern '^[\\x20-\\x7e]+$'",
-    type: "string_pattern_mismatch"
-  })
-
-const ofKey = faultOf("idempotency-key")
-const ofOrganization = faultOf("x-organization-id")
+const [ofKey, ofOrganization] = [faultOf("idempotency-key"), faultOf("x-organization-id")]
 
 layer(served, { excludeTestServices: true })("a header", (it) => {
   it.effect.each([
     ["that comes twice, though the same", ["same", "same"], ["org_a"], 422, `{"detail":[${ofKey}]}`],
     ["that comes twice, as another", ["a", "b"], ["org_a", "org_b"], 422, `{"detail":[${ofKey},${ofOrganization}]}`],
-    [
-      "in UTF-8",
-      ["k\u00e9"],
-      ["org_\u00e9"],
-      422,
-      `{"detail":[${notPrintable("idempotency-key")},${notPrintable("x-organization-id")}]}`
-    ],
     ["with a comma", ["other, another"], ["org_a, org_b"], 202, `"idempotency_key":"other, another"`]
   ] as const)("%s: keys %j, organizations %j, is %d", ([, keys, organizations, status, text]) =>
     Effect.gen(function* () {

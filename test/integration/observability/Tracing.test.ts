@@ -3,11 +3,11 @@ import { createHash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, type Tracer } from "effect"
 import { key, send, type Sent } from "../../support/inProcess.ts"
-import { textOf } from "../../support/Recorded.ts"
+import { startWorker } from "../../support/deletions/workerFixture.ts"
+import { Recorded, textOf } from "../../support/Recorded.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
+import { live } from "../../support/tries.ts"
 import * as Traced from "./traced.ts"
-
-const live = { excludeTestServices: true } as const
 
 const sendFrom = ({ headers }: ReturnType<typeof Traced.newCaller>, sent: Sent = {}) =>
   send({ ...sent, headers: { ...sent.headers, ...headers } })
@@ -57,7 +57,7 @@ layer(Traced.traced, live)("a trace", (it) => {
       const caller = Traced.newCaller()
       const task = Traced.delivery("linked")
       assert.strictEqual((yield* sendFrom(caller, task)).status, 202)
-      yield* Traced.round
+      yield* startWorker()
       const spans = yield* Traced.spansWith("the run", isRun)
       const run = spans.find(isRun)
       const { root } = yield* Traced.traceOf(caller.traceId)
@@ -71,7 +71,7 @@ layer(Traced.traced, live)("a trace", (it) => {
     })
   )
 
-  it.effect("is not made of a probe, and of an unknown path has no name of the caller's choice", () =>
+  it.effect("is not made of a probe, and does not take its name from an unknown path", () =>
     Effect.gen(function* () {
       const probe = Traced.newCaller()
       yield* sendFrom(probe, { path: "/api/v1/health", method: "GET" })
@@ -82,7 +82,7 @@ layer(Traced.traced, live)("a trace", (it) => {
       assert.deepStrictEqual(tree, { PURGE: [] })
       assert.deepInclude(attributesOf(root), { "http.request.method": "PURGE", "http.response.status_code": 404 })
       for (const text of root.attributes.values()) assert.isAtMost(String(text).length, 256)
-      assert.isFalse((yield* Traced.Spans).spans.some(({ traceId }) => traceId === probe.traceId))
+      assert.isFalse((yield* Recorded).spans.some(({ traceId }) => traceId === probe.traceId))
     })
   )
 
@@ -97,10 +97,8 @@ layer(Traced.traced, live)("a trace", (it) => {
       const { all, root } = yield* Traced.traceOf(caller.traceId)
       assert.deepInclude(attributesOf(root), { "http.response.status_code": 503, "error.type": "503" })
       const failed = all.filter(({ status }) => status._tag === "Ended" && Exit.isFailure(status.exit))
-      assert.includeMembers(
-        failed.map(({ name }) => name),
-        ["POST /api/v3/products/search", "Records.search"]
-      )
+      const names = failed.map(({ name }) => name)
+      assert.includeMembers(names, ["POST /api/v3/products/search", "Records.search"])
       const statement = failed.find(({ kind }) => kind === "client")
       assert.strictEqual(attributesOf(statement)["db.response.status_code"], "42P01")
       for (const span of all) assert.notInclude(textOf(span), "does not exist")
@@ -125,7 +123,7 @@ layer(Traced.traced, live)("a trace", (it) => {
       yield* sendFrom(caller)
       yield* Traced.traceOf(caller.traceId)
       const hash = createHash("sha256").update(key).digest()
-      const all = (yield* Traced.Spans).spans.map(textOf).join()
+      const all = (yield* Recorded).spans.map(textOf).join()
       const hashes = [hash.toString("hex"), hash.toString("base64")]
       const texts = ["ghijklmnopqrstuv", "invoice_oakridge_0001", Traced.secret, ...Object.values(values)]
       for (const secret of [key, ...hashes, ...texts]) assert.notInclude(all, secret)

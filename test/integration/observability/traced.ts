@@ -1,31 +1,23 @@
 /** The service in this process over a database with the demo data, and the spans that it makes. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Option, Redacted, References, Tracer } from "effect"
+import { Duration, Effect, Layer, Option, Redacted, References, Tracer } from "effect"
 import * as App from "../../../src/app/App.ts"
-import * as Worker from "../../../src/deletions/Worker.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
 import { InProcess } from "../../support/inProcess.ts"
-import { keeping } from "../../support/Recorded.ts"
+import { Recorded } from "../../support/Recorded.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A secret that is in no span. */
 export const secret = "sk_test_0123456789abcdefghijkl"
 
-/** The spans so far. */
-export class Spans extends Context.Service<Spans, ReturnType<typeof keeping>>()(
-  "practice-data/test/integration/observability/Spans"
-) {
-  static readonly layer = Layer.sync(Spans, keeping)
-}
-
 /** As a process makes traces that exports them all. */
 const tracing = Layer.unwrap(
-  Effect.map(Spans, ({ tracer }) =>
+  Effect.map(Recorded, ({ tracer }) =>
     Tracing.layer(1).pipe(
       Layer.provide(Layer.succeed(Tracer.Tracer, tracer)),
       Layer.merge(Layer.succeed(References.TracerEnabled, false))
@@ -56,7 +48,7 @@ const inProcess = Layer.unwrap(
 /** All of it. Tasks are due at once. */
 export const traced = Layer.merge(inProcess, services).pipe(
   Layer.provideMerge(tracing),
-  Layer.provideMerge([TestDatabase.layerDemo, Spans.layer])
+  Layer.provideMerge([TestDatabase.layerDemo, Recorded.layer])
 )
 
 /** The id of the span that a span is below, if there is one. */
@@ -65,7 +57,7 @@ export const parentOf = ({ parent }: Tracer.NativeSpan) =>
 
 /** The spans that have ended, once there is one that a test waits for. */
 export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Tracer.NativeSpan) => boolean) {
-  const { spans } = yield* Spans
+  const { spans } = yield* Recorded
   const ended = () => spans.filter(({ status }) => status._tag === "Ended")
   yield* eventually(what, () => ended().some(isThere))
   return ended()
@@ -100,15 +92,6 @@ export const traceOf = Effect.fnUntraced(function* (callerId: string) {
     (span) => span.traceId === callerId && span.attributes.get("db.query.text") !== "select touch_api_key($1)"
   )
   return { all, root, tree: treeOf(all, root) }
-})
-
-/** Works until no task is due. */
-export const round = Effect.flatMap(TestDatabase, ({ sql }) => {
-  const open = sql`select from deletion_tasks where state in ('scheduled', 'running') and due_at <= now()`
-  return Effect.raceFirst(
-    Worker.run(2),
-    eventually("the end of the tasks", open, ({ length }) => length === 0)
-  )
 })
 
 export const delivery = (name: string) => ({

@@ -1,4 +1,4 @@
-/** A lock on a file. A process that is killed frees it: see `Commands on the embedded database`. */
+/** A lock on a file. A process that is killed frees it: see `system/database/Embedded`. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -7,15 +7,16 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import type { PspKind } from "../../../src/api/Psp.ts"
 import { type PageRequest, PspClient, type PspError, type PspFailed } from "../../../src/psp/PspClient.ts"
-import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { RecordDatabase } from "../../../src/database/Database.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 import { compact } from "../../support/inProcess.ts"
 import { eventually } from "../../support/eventually.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 import * as Faults from "../../support/stripe.ts"
-import { kinds, paths, StripeDouble } from "../../support/stripe.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
+import { live } from "../../support/tries.ts"
+import { asKnown } from "../records/stores.ts"
+
+const { answer, kinds, paths, rateLimit, StripeDouble } = Faults
 
 /** A key and an account of the processor. */
 const [secretKey, oak] = ["sk_test_0123456789abcdefghijkl", "acct_1Oakridge"]
@@ -40,11 +41,7 @@ const layerStripe = Layer.unwrap(
 const list = (kind: PspKind, account: string, page: PageRequest) =>
   Effect.flatMap(PspClient, (client) => client.list(kind, account, page))
 
-const live = { excludeTestServices: true }
-
 const charges = list("charges", oak, { limit: 3 })
-
-const { answer, rateLimit } = Faults
 
 const mebibyte = 1024 * 1024
 const type = "invalid_request_error"
@@ -112,19 +109,13 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
     Effect.gen(function* () {
       const { seen } = yield* StripeDouble
       yield* seen
-      yield* list(kind, oak, { limit: 7, startingAfter: "ch_\u{1F436}&limit=1#%00\r\n", createdGte: 0, createdLte: 2 })
+      const cursor = "ch_\u{1F436}&limit=1#%00\r\n"
+      yield* list(kind, oak, { limit: 7, startingAfter: cursor, createdGte: 0, createdLte: 2 })
       yield* list(kind, oak, { limit: 100 })
       const common = { path: paths[kind], account: oak, authorization: `Bearer ${secretKey}` }
-      const query = {
-        limit: "7",
-        starting_after: "ch_\u{1F436}&limit=1#%00\r\n",
-        "created[gte]": "0",
-        "created[lte]": "2"
-      }
-      assert.deepStrictEqual(yield* seen, [
-        { ...common, query },
-        { ...common, query: { limit: "100" } }
-      ])
+      const asked = { limit: "7", starting_after: cursor, "created[gte]": "0", "created[lte]": "2" }
+      const expected = [asked, { limit: "100" }].map((query) => ({ ...common, query }))
+      assert.deepStrictEqual(yield* seen, expected)
     })
   )
 
@@ -136,25 +127,22 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
     })
   )
 
-  it.effect.each(failures)(
-    "sends one request, and passes on none of the processor's text, on %s",
-    ([, fault, expected, reason]) =>
-      Effect.gen(function* () {
-        const double = yield* StripeDouble
-        const { logs, spans } = yield* Recorded
-        yield* double.seen
-        yield* double.fail(fault)
-        const failure = yield* Effect.flip(charges)
-        assert.strictEqual(failure._tag === "PspFailed" ? failure.blame : failure._tag, expected)
-        assert.isNotEmpty(spans)
-        if (reason !== undefined) assert.include("reason" in failure ? failure.reason : "", reason)
-        assert.lengthOf(yield* double.seen, 1)
-        const shown = [inspect(failure), ...logs, ...spans.map(textOf)].join("\n")
-        for (const secret of [secretKey, secretKey.slice(-8), oak, Faults.processorText])
-          assert.notInclude(shown, secret)
-        yield* inFlight(0)
-        assert.lengthOf((yield* charges).data, 3)
-      }).pipe(Effect.provide(recorded))
+  it.effect.each(failures)("sends once, and passes on no text of the processor: %s", ([, fault, expected, reason]) =>
+    Effect.gen(function* () {
+      const double = yield* StripeDouble
+      const { logs, spans } = yield* Recorded
+      yield* double.seen
+      yield* double.fail(fault)
+      const failure = yield* Effect.flip(charges)
+      assert.strictEqual(failure._tag === "PspFailed" ? failure.blame : failure._tag, expected)
+      assert.isNotEmpty(spans)
+      if (reason !== undefined) assert.include("reason" in failure ? failure.reason : "", reason)
+      assert.lengthOf(yield* double.seen, 1)
+      const shown = [inspect(failure), ...logs, ...spans.map(textOf)].join("\n")
+      for (const secret of [secretKey, secretKey.slice(-8), oak, Faults.processorText]) assert.notInclude(shown, secret)
+      yield* inFlight(0)
+      assert.lengthOf((yield* charges).data, 3)
+    }).pipe(Effect.provide(recorded))
   )
 
   it.effect.each<readonly [fault: Faults.Fault, seconds: number]>([
@@ -195,31 +183,24 @@ const clinics = [
   { organization: "org_b", clinic: "clinic_3", account: "acct_b3" }
 ]
 
-const filled = Layer.effectDiscard(
-  Effect.flatMap(RecordDatabase, (sql) =>
-    Effect.forEach(clinics, ({ organization, clinic: id, account: processor_account }) => {
-      return sql`insert into clinics ${sql.insert({ organization_id: organization, id, organization, processor_account })}`
-    })
-  )
-)
-
-const layerPostgres = ClinicAccounts.layer.pipe(Layer.provideMerge(filled), Layer.provide(TestDatabase.layerDatabases))
+const filled = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  for (const { account: processor_account, clinic: id, organization } of clinics)
+    yield* sql`insert into clinics ${sql.insert({ organization_id: organization, id, organization, processor_account })}`
+})
 
 const find = (organization: string, clinic: string) =>
-  Effect.flatMap(ClinicAccounts, (found) => found.find(clinic)).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: organization }))
+  asKnown(organization)(Effect.flatMap(ClinicAccounts, (found) => found.find(clinic)))
+
+layer(Layer.provideMerge(Layer.effectDiscard(filled), TestDatabase.layerDatabases), live)("ClinicAccounts", (it) => {
+  it.effect.each([
+    ["in memory", ClinicAccounts.layerMemory(clinics)],
+    ["in the table", ClinicAccounts.layer]
+  ] as const)("finds the account of an organization's clinic %s, by its exact id", ([, store]) =>
+    Effect.gen(function* () {
+      for (const { account, clinic, organization } of clinics)
+        assert.strictEqual(yield* find(organization, clinic), account)
+      for (const clinic of ["clinic_3", "CLINIC_1", "clinic_1 "]) assert.isUndefined(yield* find("org_a", clinic))
+    }).pipe(Effect.provide(store))
   )
-
-const stores = { layerMemory: ClinicAccounts.layerMemory(clinics), layer: layerPostgres }
-
-for (const [name, store] of Object.entries(stores)) {
-  layer<ClinicAccounts, unknown>(store, live)(`ClinicAccounts.${name}`, (it) => {
-    it.effect("finds the account of an organization's clinic, by its exact id", () =>
-      Effect.gen(function* () {
-        for (const { account, clinic, organization } of clinics)
-          assert.strictEqual(yield* find(organization, clinic), account)
-        for (const clinic of ["clinic_3", "CLINIC_1", "clinic_1 "]) assert.isUndefined(yield* find("org_a", clinic))
-      })
-    )
-  })
-}
+})

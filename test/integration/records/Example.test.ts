@@ -1,12 +1,11 @@
 /** The examples of src/api/records/README.md: a resource, and the SQL of a field and a filter. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer } from "effect"
-import { all, migrate } from "../../../src/database/Migrations.ts"
+import { all, migrate, runFile } from "../../../src/database/Migrations.ts"
 import { toText } from "../../../src/database/Columns.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { asPsql, clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { runFile } from "../../../src/database/Migrations.ts"
 import { vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, storesOf } from "./stores.ts"
 
@@ -45,9 +44,8 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
           sql`insert into pets (organization_id, id) values ('org_a', ${id}), ('org_b', ${id})`
         yield* sql`select change_begin()`
         yield* add("old")
-        for (const { code } of snippetsOf("src/api/records/README.md").filter(({ language }) => language === "sql")) {
+        for (const { code } of snippetsOf("src/api/records/README.md").filter(({ language }) => language === "sql"))
           yield* asPsql(url, code)
-        }
         yield* add("new")
         const rendered = sql`select id from pets where record like '%,"microchipNumber":null}'`
         assert.lengthOf(yield* rendered, 4)

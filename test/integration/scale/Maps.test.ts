@@ -41,7 +41,7 @@ const groupOf = Effect.fnUntraced(function* (organization: string) {
 })
 
 it.live.skipIf(installation === undefined)(
-  "Keys and organizations are mapped to their group; one in two groups is refused",
+  "Keys and organizations map to their group; one in two groups is refused",
   () =>
     Effect.gen(function* () {
       const [a, b] = [yield* groupOf("org_oakridge"), yield* groupOf("org_harbor")]
