@@ -117,7 +117,7 @@ it.live("Callers that hang up keep no other waiting", () =>
 
 const creating = ["keys", "create", "--organization", "org_oakridge", "--name", "Test"]
 
-it.live("While the service runs, commands and another service say to stop it; then they work", () =>
+it.live("While the service runs, commands and a second service ask to stop it; then they work", () =>
   Effect.gen(function* () {
     const environment = { DATA_DIR: join(yield* Program.usedFolder, ".data") }
     const service = yield* Process.start(environment)

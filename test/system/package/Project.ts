@@ -88,7 +88,6 @@ const make = Effect.gen(function* () {
   return {
     /** A folder for the test's own. */
     folder,
-    tarball,
     packed,
     /** A project that has nothing but the package. */
     bare,
