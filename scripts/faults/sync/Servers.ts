@@ -54,7 +54,7 @@ export const make = Effect.gen(function* () {
   let count = 0
 
   const rebuildStandby = Effect.gen(function* () {
-    yield* standby.kill
+    yield* standby.stopImmediately
     yield* Cluster.rebuild(standby, primary)
     isCutOff = false
   })
@@ -66,7 +66,7 @@ export const make = Effect.gen(function* () {
   })
   const restore = Effect.fnUntraced(function* (isNewTimeline: boolean) {
     if (copy === undefined) return false
-    yield* primary.kill
+    yield* primary.stopImmediately
     yield* primary.putBack(copy.folder)
     if (isNewTimeline) {
       writeFileSync(join(primary.folder, "recovery.signal"), "")
@@ -87,7 +87,7 @@ export const make = Effect.gen(function* () {
 
   /** What each event does. False: it has no meaning now. */
   const events = {
-    crash: () => Effect.all([marked, primary.kill, primary.start]),
+    crash: () => Effect.all([marked, primary.stopImmediately, primary.start]),
     restart: () => Effect.all([marked, primary.stop, primary.start]),
     "cut off the standby": Effect.fnUntraced(function* () {
       if (isCutOff) return false
@@ -96,7 +96,7 @@ export const make = Effect.gen(function* () {
     }),
     failover: Effect.fnUntraced(function* () {
       yield* marked
-      yield* primary.kill
+      yield* primary.stopImmediately
       yield* Cluster.promote(standby)
       ;[primary, standby] = [standby, primary]
       // So does a standby that has received nothing since it was started.

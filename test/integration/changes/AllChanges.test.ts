@@ -137,6 +137,37 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
     })
   )
 
+  it.effect("of a table whose TRUNCATE is rolled back, to a savepoint or as a whole, continue", () =>
+    Effect.gen(function* () {
+      const { read, run, session } = yield* reader
+      yield* run(invoice("a"))
+      yield* read()
+      const other = yield* session
+      yield* other("begin; truncate invoices; rollback")
+      yield* other(`begin; savepoint s; truncate invoices; rollback to s; ${invoice("b")}; commit`)
+      assert.deepStrictEqual(yield* read(), { seen: ["invoices b"], hasMore: false, isConsistent: true })
+    })
+  )
+
+  it.effect.each([false, true])(
+    "of TRUNCATE and COPY (freeze %s) in one transaction come beside an older one",
+    (freeze) =>
+      Effect.gen(function* () {
+        const { read, run, session } = yield* reader
+        yield* run("insert into pets (organization_id, id) values ($, 'old')")
+        yield* read()
+        const open = yield* session
+        yield* open(`begin; ${invoice("late")}`)
+        yield* run(
+          `truncate pets; copy pets (organization_id, id) from program 'echo '$',copied' (format csv, freeze ${freeze})`
+        )
+        yield* run("insert into pets (organization_id, id) values ($, 'new')")
+        assert.sameMembers((yield* read()).seen, ["pets reset", "pets copied", "pets new"])
+        yield* open("commit")
+        assert.deepInclude(yield* read(), { seen: ["invoices late"], isConsistent: true })
+      })
+  )
+
   it.effect("of tables without a trigger or an index are refused, and restart once they are whole", () =>
     Effect.gen(function* () {
       const { clock, read, run } = yield* reader

@@ -3,7 +3,7 @@
  * They need no more than `initdb` and `postgres`.
  */
 import { execFileSync } from "node:child_process"
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Result } from "effect"
 import { migrate } from "../../../src/database/Migrations.ts"
@@ -29,13 +29,6 @@ const common = {
 
 // One that has ended by itself takes no signal.
 const signal = (name: NodeJS.Signals) => (pid: number) => Result.try(() => process.kill(pid, name))
-
-/** A zombie takes signals, and is gone all the same. */
-const isAlive = (pid: number) =>
-  Result.match(
-    Result.try(() => readFileSync(`/proc/${pid}/status`, "utf8")),
-    { onFailure: () => false, onSuccess: (status) => !/^State:\s+Z/m.test(status) }
-  )
 
 const copyFiles = (from: string, to: string) => {
   rmSync(to, { recursive: true, force: true })
@@ -79,16 +72,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
       return copy
     }),
     /** Puts the files of a snapshot in the place of the server's, which does not run. */
-    putBack: (copy: string) => Effect.sync(() => copyFiles(copy, folder)),
-    /** Kills all processes of the server with -9. */
-    kill: Effect.suspend(() => {
-      const pid = postgres.pid()
-      if (pid === undefined) return Effect.void
-      signal("SIGSTOP")(pid)
-      const all = [pid, ...childrenOf(pid)]
-      all.forEach(signal("SIGKILL"))
-      return eventually("a server that is gone", () => postgres.pid() === undefined && !all.some(isAlive))
-    })
+    putBack: (copy: string) => Effect.sync(() => copyFiles(copy, folder))
   }
 })
 
@@ -108,11 +92,7 @@ const template = ({ binaries = "" }: Options) =>
     }).pipe(Effect.scoped)
   )
 
-/**
- * Starts a cluster that is migrated.
- *
- * @param options `isNew` is for a cluster with an identifier of its own; others share one
- */
+/** Starts a cluster that is migrated. `isNew`: with an identifier of its own; others share one. */
 export const make = Effect.fnUntraced(function* ({ isNew = false, ...options }: Options & { isNew?: boolean } = {}) {
   if (isNew) {
     const cluster = yield* empty(options)
@@ -124,30 +104,6 @@ export const make = Effect.fnUntraced(function* ({ isNew = false, ...options }: 
   return yield* open(folder, options)
 })
 
-const finishCopy = (from: string, to: string, label: string) => {
-  for (const file of ["postmaster.pid", "postmaster.opts", "standby.signal"]) rmSync(join(to, file), { force: true })
-  rmSync(join(to, "pg_replslot"), { recursive: true, force: true })
-  mkdirSync(join(to, "pg_replslot"), { mode: 0o700 })
-  writeFileSync(join(to, "backup_label"), label)
-  execFileSync("chown", ["-R", "--reference", from, "--", to])
-}
-
-/** Copies the files of a cluster that runs, as a base backup does; returns their folder. */
-const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
-  const backup = yield* newFolder
-  yield* Effect.gen(function* () {
-    const session = yield* sql.reserve
-    const run = (text: string) => session.executeUnprepared(text, [], undefined)
-    yield* run("select pg_backup_start('copy', true)::text")
-    // Files that go away meanwhile are none that the backup needs.
-    const copy = 'mkdir -p -- "$2" && cp -a -- "$1/." "$2" 2> /dev/null || true'
-    yield* Effect.sync(() => execFileSync("sh", ["-c", copy, "sh", folder, backup]))
-    const [stopped = {}] = yield* run("select labelfile from pg_backup_stop(false)")
-    yield* Effect.sync(() => finishCopy(folder, backup, String(Object.values(stopped)[0])))
-  }).pipe(Effect.scoped)
-  return backup
-})
-
 /** How a cluster is connected to, as libpq reads it. */
 export const connectionTo = ({ url }: Cluster) => {
   const { hostname, password, port, username } = new URL(url)
@@ -156,7 +112,7 @@ export const connectionTo = ({ url }: Cluster) => {
 
 /** The files of a standby that streams from another cluster. */
 const standbyFiles = Effect.fnUntraced(function* (primary: Cluster) {
-  const folder = yield* backUp(primary)
+  const folder = yield* primary.snapshot
   writeFileSync(join(folder, "standby.signal"), "")
   appendFileSync(join(folder, "postgresql.auto.conf"), `primary_conninfo = '${connectionTo(primary)}'\n`)
   return folder
@@ -169,9 +125,7 @@ export const standbyOf = Effect.fnUntraced(function* (primary: Cluster, settings
 
 /** Makes a server that does not run a standby of another cluster, on the port that it had. */
 export const rebuild = Effect.fnUntraced(function* (server: Cluster, primary: Cluster) {
-  const files = yield* standbyFiles(primary)
-  rmSync(server.folder, { recursive: true })
-  renameSync(files, server.folder)
+  yield* server.putBack(yield* standbyFiles(primary))
   yield* server.start
 }, Effect.scoped)
 
