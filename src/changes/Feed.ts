@@ -1,5 +1,5 @@
 /** The feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
-import { Array, Duration, Effect, Option, Record } from "effect"
+import { Array, Context, Deferred, Duration, Effect, Layer, Option, Record, Semaphore } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { CurrentOrganization } from "../api/Authorization.ts"
 import * as Errors from "../api/Errors.ts"
@@ -11,7 +11,6 @@ import { note } from "../observability/RequestFacts.ts"
 import * as Cursor from "./Cursor.ts"
 import { type FeedSnapshot, visibleIn } from "./Cursor.ts"
 import { branchTable, type ChangeRow, makeRender, orderTable, pageLength, rowPlace } from "./FeedPage.ts"
-import type { LongPolls } from "./LongPolls.ts"
 import * as Walk from "./Walk.ts"
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */
@@ -36,6 +35,41 @@ interface FeedRead {
   readonly snapshot: FeedSnapshot
   /** One more than the limit if there are more. */
   readonly rows: ReadonlyArray<ChangeRow>
+}
+
+/** The most readers of a process that wait at once. */
+const maximumReaders = 100
+
+/** The readers that wait for changes: each repeats its read once a second. */
+export class LongPolls extends Context.Service<LongPolls>()("practice-data/changes/Feed/LongPolls", {
+  make: Effect.gen(function* () {
+    const permits = yield* Semaphore.make(maximumReaders)
+    const stopped = yield* Deferred.make<void>()
+    const ended = Effect.as(Deferred.await(stopped), Option.none())
+
+    /**
+     * Repeats a read each second until its result is found, or the time is over. Returns nothing then, at once if too many
+     * readers wait, and once the process stops.
+     */
+    const poll = <A, E, R>(read: Effect.Effect<A, E, R>, isFound: (result: A) => boolean, within: Duration.Duration) =>
+      read.pipe(
+        Effect.delay("1 second"),
+        Effect.repeat({ until: isFound }),
+        Effect.asSome,
+        Effect.raceFirst(ended),
+        Effect.timeoutOrElse({ duration: within, orElse: () => Effect.succeedNone }),
+        permits.withPermitsIfAvailable(1),
+        Effect.map(Option.flatten)
+      )
+
+    return {
+      poll,
+      /** Ends all polls, now and from now on. */
+      stop: Effect.asVoid(Deferred.succeed(stopped, undefined))
+    }
+  })
+}) {
+  static readonly layer = Layer.effect(LongPolls, LongPolls.make)
 }
 
 /** Waits for changes. */

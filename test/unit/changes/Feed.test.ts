@@ -7,7 +7,6 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Cursor from "../../../src/changes/Cursor.ts"
 import type { FeedSnapshot } from "../../../src/changes/Cursor.ts"
-import { LongPolls } from "../../../src/changes/LongPolls.ts"
 import * as Feed from "../../../src/changes/Feed.ts"
 import { fromText, toText } from "../../../src/database/Columns.ts"
 import { type ChangeRow, makeRender, pageLength, rowPlace } from "../../../src/changes/FeedPage.ts"
@@ -224,7 +223,7 @@ it.each([
 const patience = Duration.seconds(20)
 
 /** Polls for a result that is there after so many reads. */
-const poll = (polls: LongPolls["Service"], count: number) => {
+const poll = (polls: Feed.LongPolls["Service"], count: number) => {
   let reads = 0
   return polls.poll(
     Effect.sync(() => ++reads),
@@ -240,7 +239,7 @@ const atOnce = Effect.fnUntraced(function* <A>(polling: Effect.Effect<A>) {
 
 it.effect("a poll reads once a second, until it finds a result or the time is over", () =>
   Effect.gen(function* () {
-    const polls = yield* LongPolls.make
+    const polls = yield* Feed.LongPolls.make
     const found = yield* Effect.forkChild(poll(polls, 3), { startImmediately: true })
     const late = yield* Effect.forkChild(poll(polls, 30), { startImmediately: true })
     yield* TestClock.adjust("2999 millis")
@@ -254,7 +253,7 @@ it.effect("a poll reads once a second, until it finds a result or the time is ov
 
 it.effect("a poll ends at once beyond 100 others, and once the process stops", () =>
   Effect.gen(function* () {
-    const polls = yield* LongPolls.make
+    const polls = yield* Feed.LongPolls.make
     const others = yield* Effect.replicateEffect(Effect.forkChild(poll(polls, 3), { startImmediately: true }), 100)
     assert.deepStrictEqual(yield* atOnce(poll(polls, 3)), Option.none())
     yield* Fiber.interrupt(others[0] ?? (yield* Effect.die("no reader")))
