@@ -14,7 +14,7 @@ import * as IntakeHandlers from "../intake/Handlers.ts"
 import * as Signatures from "../intake/Signatures.ts"
 import { accessLog as makeAccessLog, counting, RequestObservers } from "../observability/RequestFacts.ts"
 import { Recent } from "../operations/Recent.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspReads from "../psp/PspReads.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
@@ -90,7 +90,7 @@ export const middleware = HttpRouter.middleware(around, { global: true })
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
-    const count = counting(yield* Series.current, {
+    const count = counting(yield* Metrics.series, {
       endpoints: endpointsOf({ dataApi: true }),
       intake: intakePath
     })
@@ -110,7 +110,7 @@ export const layerObservers = ({ accessLog, logFormat, logLevel, roles }: Settin
   Layer.effect(
     RequestObservers,
     Effect.gen(function* () {
-      const count = counting(yield* Series.current, {
+      const count = counting(yield* Metrics.series, {
         endpoints: endpointsOf({ dataApi: roles.includes("data-api") }),
         intake: roles.includes("intake") ? intakePath : undefined
       })

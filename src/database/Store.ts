@@ -19,9 +19,8 @@ import {
   Semaphore
 } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Pool } from "../observability/Metrics.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as Logging from "../observability/Logging.ts"
 import { monotonicMillis as now } from "../observability/Time.ts"
 import { Failure, isReadOnly, isShort, isUnreachable, safeReason, toFailure } from "./SqlFailure.ts"
@@ -50,7 +49,7 @@ export interface StoreOptions {
   /** Its name in the log. */
   readonly name: string
   /** The name of its pool in the metrics. Without one, it is not measured. */
-  readonly pool?: Pool | undefined
+  readonly pool?: Metrics.Pool | undefined
   readonly connections: number
   /** True if statements can be cancelled. Others run to their end after their caller has left. */
   readonly isCancellable: boolean
@@ -145,8 +144,8 @@ const makeOutage = Effect.fnUntraced(function* ({ disconnect, name, probe }: Sto
 type Permits = PartitionedSemaphore.PartitionedSemaphore<string>
 
 /** Measures a pool, its database and its statements until the scope closes. */
-const metered = Effect.fnUntraced(function* (pool: Pool, permits: Permits, down: Latch.Latch) {
-  const series = yield* Series.current
+const metered = Effect.fnUntraced(function* (pool: Metrics.Pool, permits: Permits, down: Latch.Latch) {
+  const series = yield* Metrics.series
   const run = Effect.runSyncWith(yield* Effect.context())
   const busy = () => permits.capacity - run(permits.available)
   yield* series.read("practice_data_pool_connections", () => permits.capacity, { pool })

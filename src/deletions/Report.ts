@@ -1,7 +1,7 @@
 /** The reports of attempts: their log lines, metrics and traces. */
 import { DateTime, Duration, Effect, Function, Number, Record } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../observability/Time.ts"
 import type { Claim } from "./Scheduler.ts"
@@ -25,13 +25,13 @@ const lines = {
 } as const
 
 // Made once: making them for each task doubled its CPU time, measured.
-const metricsIn = Function.memoize(({ counter, histogram }: Series.Series) => ({
+const metricsIn = Function.memoize(({ counter, histogram }: Metrics.Series) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
   delays: histogram("practice_data_task_delay_seconds")
 }))
 
 /** The metrics of attempts. They are there, at 0, from the first call on. */
-export const runMetrics = Effect.map(Series.current, metricsIn)
+export const runMetrics = Effect.map(Metrics.series, metricsIn)
 
 /**
  * The result of an attempt. `failed`: another attempt follows; `superseded`: another worker has the task by now, and

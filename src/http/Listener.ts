@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Fiber, identity, Iterable, Layer, type Scope
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ServeError } from "effect/http/HttpServerError"
 import * as RequestFacts from "../observability/RequestFacts.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as Logging from "../observability/Logging.ts"
 import { toRequestId, statusError } from "./Exchange.ts"
 
@@ -111,7 +111,7 @@ const refuseErrors = (server: Server, { responses }: Watched, onRefused: (facts:
 
 /** Measures a listener until the scope closes. */
 const measure = Effect.fnUntraced(function* (server: Server, { responses, sockets }: Watched) {
-  const { counter, read } = yield* Series.current
+  const { counter, read } = yield* Metrics.series
   const refused = counter("practice_data_http_connections_refused_total")
   server.on("drop", () => refused.add())
   yield* read("practice_data_http_connections", () => sockets.size)

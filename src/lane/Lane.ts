@@ -11,7 +11,7 @@ import { isJson, parse } from "../http/JsonBodyServer.ts"
 import { Front } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import { visiblePrefix } from "../keys/OrgResolver.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Time from "../observability/Time.ts"
 import * as Reads from "./Reads.ts"
@@ -57,7 +57,7 @@ const respond = Effect.fnUntraced(function* (response: ServerResponse, exchange:
 const make = Effect.gen(function* () {
   const reads = yield* Reads.make
   const clock = yield* Clock.Clock
-  const answered = (yield* Series.current).counter("practice_data_http_requests_lane_total")
+  const answered = (yield* Metrics.series).counter("practice_data_http_requests_lane_total")
   // By default, every eighth service that a request adds copies the whole context.
   const context = Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 })
 

@@ -19,7 +19,7 @@ import {
   References
 } from "effect"
 import { printable } from "../process/Printed.ts"
-import * as Series from "./Series.ts"
+import * as Metrics from "./Metrics.ts"
 import * as Time from "./Time.ts"
 
 const secret = /pda_|whsec_|[sr]k_(?:live|test)_|bearer|basic|:\/\/[^/\s]*@/i
@@ -57,7 +57,7 @@ const logfmt = (fields: Fields) => {
   return line.slice(1)
 }
 
-/** The lines of fields that begin as `headOf` says. */
+/** The formats of a line, whose fields begin as `lineHead` says. */
 export const formats = {
   /** One JSON object a line. */
   json: (fields) => `${json(fields)}\n`,
@@ -165,7 +165,7 @@ export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-da
       // Node's stream over it makes a pipe or a socket non-blocking.
       const writer = makeWriter(process.stdout.fd)
       process.once("exit", writer.end)
-      const { read } = yield* Series.current
+      const { read } = yield* Metrics.series
       yield* read("practice_data_log_lines_dropped_total", writer.dropped)
       return writer
     })

@@ -5,8 +5,7 @@
 import { Clock, Context, Effect, Exit, LogLevel, type Tracer } from "effect"
 import * as Time from "./Time.ts"
 import { formats, lineHead, type LogOptions, LogWriter, withoutSecrets } from "./Logging.ts"
-import { deliveries, refusals, statuses } from "./Metrics.ts"
-import type { Series } from "./Series.ts"
+import { deliveries, refusals, type Series, statuses } from "./Metrics.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** Why a request was refused, other than for its content. */

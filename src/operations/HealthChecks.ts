@@ -9,7 +9,7 @@ import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from 
 import { missing } from "../database/Migrations.ts"
 import { describe } from "../database/SqlFailure.ts"
 import type { StatementRequest } from "../database/Store.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import { version } from "../process/Package.ts"
 import * as Time from "../observability/Time.ts"
 import { Sweep } from "../deletions/Sweep.ts"
@@ -139,7 +139,7 @@ export class HealthChecks extends Context.Service<
         const readiness = yield* makeReadiness(roles)
         const stopping = MutableRef.make(false)
         const isReady = () => readiness.isReady() && !stopping.current
-        const { read } = yield* Series.current
+        const { read } = yield* Metrics.series
         yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
         yield* read("practice_data_stopping", () => (stopping.current ? 1 : 0))
         const checks = {

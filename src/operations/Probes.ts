@@ -6,7 +6,7 @@ import type { Failure } from "../database/SqlFailure.ts"
 import type { StatementRequest } from "../database/Store.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
 import { Sweep } from "../deletions/Sweep.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Time from "../observability/Time.ts"
 import { ownMemory, version } from "../process/Package.ts"
@@ -19,7 +19,7 @@ const probe: StatementRequest<Failure> = {
 }
 
 /** Updates the gauges of the backlog each time that it runs. A database that does not answer in time has none. */
-const backlogProbe = (sql: Database, { gauge }: Series.Series) => {
+const backlogProbe = (sql: Database, { gauge }: Metrics.Series) => {
   const gauges = {
     scheduled: gauge("practice_data_tasks", { state: "scheduled" }),
     running: gauge("practice_data_tasks", { state: "running" }),
@@ -51,7 +51,7 @@ const backlogProbe = (sql: Database, { gauge }: Series.Series) => {
 }
 
 /** The memory and the CPU time of the process, and its build. */
-const measureProcess = Effect.fnUntraced(function* ({ gauge, read }: Series.Series, roles: ReadonlyArray<string>) {
+const measureProcess = Effect.fnUntraced(function* ({ gauge, read }: Metrics.Series, roles: ReadonlyArray<string>) {
   yield* read("process_resident_memory_bytes", () => process.memoryUsage.rss())
   yield* read("process_cpu_seconds_total", () => {
     const { system, user } = process.cpuUsage()
@@ -67,7 +67,7 @@ const measureProcess = Effect.fnUntraced(function* ({ gauge, read }: Series.Seri
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const health = yield* HealthChecks
-    const series = yield* Series.current
+    const series = yield* Metrics.series
     yield* measureProcess(series, health.roles)
     const sweep = yield* Effect.serviceOption(Sweep)
     const hasTasks = health.roles.some((role) => role !== "data-api")

@@ -9,8 +9,7 @@
 import { Cause, Data, Duration, Effect, Exit, Option } from "effect"
 import * as Time from "../observability/Time.ts"
 import * as Logging from "../observability/Logging.ts"
-import { processorOutcomes } from "../observability/Metrics.ts"
-import * as Series from "../observability/Series.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import type { PspKind } from "../api/Psp.ts"
 import type { PspError, PspFailed } from "./PspClient.ts"
 
@@ -86,7 +85,10 @@ export const makeBreaker = () => {
 const pspKey = "psp"
 
 /** The outcome of a call, and its results for the circuits of the PSP, of the account, and of the kind. */
-type Verdict = readonly [outcome: (typeof processorOutcomes)[number] | undefined, ...results: ReadonlyArray<Result>]
+type Verdict = readonly [
+  outcome: (typeof Metrics.processorOutcomes)[number] | undefined,
+  ...results: ReadonlyArray<Result>
+]
 
 const verdicts: Readonly<Record<Exclude<PspError["_tag"], "PspFailed"> | PspFailed["blame"], Verdict>> = {
   CursorUnknown: ["cursor_unknown", "works", "works"],
@@ -118,12 +120,15 @@ export const annotations = (error: PspError | undefined) => ({
 })
 
 /** Circuits, all of them closed, with their metrics in the current registry. */
-export const make = Effect.map(Series.current, (series) => {
+export const make = Effect.map(Metrics.series, (series) => {
   const accounts = makeBreaker()
   const psp = makeBreaker()
   const limit = Logging.limited(50)
   const counters = new Map(
-    processorOutcomes.map((outcome) => [outcome, series.counter("practice_data_processor_requests_total", { outcome })])
+    Metrics.processorOutcomes.map((outcome) => [
+      outcome,
+      series.counter("practice_data_processor_requests_total", { outcome })
+    ])
   )
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
 

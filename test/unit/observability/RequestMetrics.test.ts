@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Server from "../../../src/app/Server.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
-import * as Series from "../../../src/observability/Series.ts"
+import * as Metrics from "../../../src/observability/Metrics.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -18,7 +18,7 @@ const countedAfter = Effect.fnUntraced(function* (
   name: string,
   ...requests: ReadonlyArray<Partial<RequestFacts.RequestFacts>>
 ) {
-  const observe = RequestFacts.counting(yield* Series.current, { endpoints: [charges, intake], intake })
+  const observe = RequestFacts.counting(yield* Metrics.series, { endpoints: [charges, intake], intake })
   for (const facts of requests) observe({ ...request, ...facts })
   const found = Object.entries(yield* samples).filter(([key, value]) => value !== 0 && key.startsWith(`${name}{`))
   return Object.fromEntries(found.map(([key, value]) => [key.slice(name.length), value]))
@@ -85,7 +85,7 @@ describe("requests", () => {
 
 it.effect("a counter is there at 0 once it is requested, and is the same one each time", () =>
   Effect.gen(function* () {
-    const { counter } = yield* Series.current
+    const { counter } = yield* Metrics.series
     const labels = { pool: "records", outcome: "success" } as const
     counter("practice_data_statements_total", labels)
     const name = 'practice_data_statements_total{pool="records",outcome="success"}'
