@@ -106,11 +106,18 @@ const failure = (status: number, code: string) =>
     { status, headers: { "x-error": code, "retry-after": "1", "www-authenticate": "Bearer" } }
   )
 
+const onChanges =
+  (status: number, code: string) =>
+  ({ path }: Received) =>
+    path.endsWith("/changes") ? failure(status, code) : respond(path)
+
 const noConnection = new TypeError("x", { cause: new Error("ECONNREFUSED") })
 
 it.effect.each([
   ["an unknown key", () => failure(401, "unauthorized"), "Refused", "401"],
   ["an organization without a record", () => failure(404, "record_not_found"), "Refused", "organizations create"],
+  ["a service without changes", onChanges(501, "changes_not_served"), "Refused", "501"],
+  ["an order that has ended", onChanges(410, "cursor_expired"), "CursorExpired", ""],
   ["too many requests", () => failure(429, "too_many_requests"), "Unavailable", "429"],
   ["a store that is down", () => failure(503, "record_store_down"), "Unavailable", "It is record_store_down"],
   ["a bug", () => new Response(null, { status: 500 }), "Unavailable", "500"],
@@ -121,22 +128,11 @@ it.effect.each([
 ] as const)("%s is %s, after retries if one may help", ([, handle, tag, reason]) =>
   Effect.gen(function* () {
     const source = yield* sourceOf(handle)
-    const reading = yield* Effect.forkScoped(Effect.flip(source.organization))
+    const read = Effect.andThen(source.organization, Stream.runDrain(source.changes(undefined)))
+    const reading = yield* Effect.forkScoped(Effect.flip(read))
     yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => reading.pollUnsafe() !== undefined, times: 150 })
     const error = yield* Fiber.join(reading)
     assert.strictEqual(error._tag, tag)
     assert.include(error.message, reason)
-  })
-)
-
-it.effect("changes that are not served are refused, and an order that has ended is told apart", () =>
-  Effect.gen(function* () {
-    const failureOf = (status: number, code: string) =>
-      Effect.flatMap(
-        sourceOf(() => failure(status, code)),
-        (source) => Effect.flip(Stream.runDrain(source.changes(undefined)))
-      )
-    assert.strictEqual((yield* failureOf(501, "changes_not_served"))._tag, "Refused")
-    assert.strictEqual((yield* failureOf(410, "cursor_expired"))._tag, "CursorExpired")
   })
 )

@@ -171,8 +171,7 @@ it.effect("a busy store is probed a few times a second, and its statements run t
     for (let n = 0; n < 100; n++) {
       const waiting = yield* begun(ask(Effect.succeed("found"), "a"))
       yield* TestClock.adjust("10 millis")
-      if (n === 99) continue
-      assert.isUndefined(waiting.pollUnsafe())
+      if (n < 99) assert.isUndefined(waiting.pollUnsafe())
     }
     yield* TestClock.adjust("1 second")
     assert.isTrue(seen.probes > 0 && seen.probes <= 6, `${seen.probes} probes`)

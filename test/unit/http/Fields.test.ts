@@ -21,32 +21,6 @@ const otherTypes = [
 /** A character that no database can hold, and a pair of surrogates in the wrong order. */
 const unstorable = [String.raw`"charge\u0000_1"`, String.raw`"\ude00\ud83d"`]
 
-layer(InProcess.layer())("a field", (it) => {
-  it.effect("that no integer holds is 400", () =>
-    Effect.forEach(outOfRange, (raw) => expectAnswer({ raw: `{"limit":${raw}}` }, 400, { detail }))
-  )
-
-  it.effect.each(otherTypes)("%s is 422 where its type is another: %j", ([field, values, fault]) =>
-    Effect.forEach(values, (raw) => expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, fault])))
-  )
-
-  it.effect.each(["clinic_idd", "", "__proto__", "constructor", "toString"])("that is unknown is 422: '%s'", (field) =>
-    expectAnswer({ raw: `{"${field}":{"limit":1}}` }, 422, invalid([field, faults.extra]))
-  )
-
-  it.effect.each(unstorable)("with U+0000 or a lone surrogate is 422 string_unicode: %s", (raw) =>
-    Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
-      expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
-    )
-  )
-
-  it.effect("with paired surrogates or control characters is fine", () =>
-    Effect.forEach([String.raw`"\ud83d\ude00"`, `"😀"`, String.raw`"\u0001\u007f\uffff"`], (raw) =>
-      expectAnswer({ raw: `{"status":${raw}}` }, 200, { body: [] })
-    )
-  )
-})
-
 const path = "/api/v3/consumption-logs/search"
 
 /** The words that clients know: the type and message of each fault of a request. */
@@ -94,8 +68,33 @@ const extra = (names: ReadonlyArray<string>) => names.map((name) => [name, fault
 
 const unknown = (count: number) => Array.from({ length: count }, (_, index) => `field_${index}`)
 
-layer(InProcess.layer())("a 422", (it) => {
-  it.effect("has the words that clients know, in compact JSON and this order", () =>
+layer(InProcess.layer())("a request", (it) => {
+  it.effect("with a limit that no integer holds is 400", () =>
+    Effect.forEach(outOfRange, (raw) => expectAnswer({ raw: `{"limit":${raw}}` }, 400, { detail }))
+  )
+
+  it.effect.each(otherTypes)("whose %s has another type is 422: %j", ([field, values, fault]) =>
+    Effect.forEach(values, (raw) => expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, fault])))
+  )
+
+  it.effect.each(["clinic_idd", "", "__proto__", "constructor", "toString"])(
+    "with an unknown field is 422: '%s'",
+    (field) => expectAnswer({ raw: `{"${field}":{"limit":1}}` }, 422, invalid([field, faults.extra]))
+  )
+
+  it.effect.each(unstorable)("with U+0000 or a lone surrogate is 422 string_unicode: %s", (raw) =>
+    Effect.forEach(["organization", "id", "clinic", "status"], (field) =>
+      expectAnswer({ raw: `{"${field}":${raw}}` }, 422, invalid([field, faults.stringUnicode]))
+    )
+  )
+
+  it.effect("with paired surrogates or control characters is fine", () =>
+    Effect.forEach([String.raw`"\ud83d\ude00"`, `"😀"`, String.raw`"\u0001\u007f\uffff"`], (raw) =>
+      expectAnswer({ raw: `{"status":${raw}}` }, 200, { body: [] })
+    )
+  )
+
+  it.effect("is refused in the words that clients know, in compact JSON and this order", () =>
     Effect.gen(function* () {
       for (const [name, [type, msg]] of Object.entries(vocabulary))
         assert.deepInclude({ ...faults, ...withBounds }, { [name]: { type, msg } })
@@ -105,18 +104,18 @@ layer(InProcess.layer())("a 422", (it) => {
     })
   )
 
-  it.effect("has every fault at once, in the order of the endpoint's fields, unknown fields last", () =>
+  it.effect("is refused for every fault at once, in the order of its fields, unknown fields last", () =>
     expectAnswer({ path, json: faulty }, 422, invalid(...found, ...extra(["0", "zebra", "alpha"])))
   )
 
-  it.effect("lists the first 100 of its faults, those of known fields first", () => {
+  it.effect("is refused for the first 100 of its faults, those of known fields first", () => {
     const names = unknown(10_000)
     const json = { ...Object.fromEntries(names.map((name) => [name, 1])), ...faulty }
     const all = [...found, ...extra(["0", ...names])]
     return expectAnswer({ path, json }, 422, invalid(...all.slice(0, 100)))
   })
 
-  it.effect("has at most 64 KiB, whatever the names", () =>
+  it.effect("is refused in at most 64 KiB, whatever the names", () =>
     Effect.gen(function* () {
       for (const character of [String.raw`\u0000`, String.raw`\ud800`, "\u20ac", '\\"']) {
         const fields = unknown(200).map((name) => `"${character.repeat(100)}${name}":1`)

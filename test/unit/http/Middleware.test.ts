@@ -38,6 +38,29 @@ const answers: ReadonlyArray<readonly [status: number, sent: Http.Sent, error?: 
   [200, { path: "/api/v3/openapi.json", method: "GET" }]
 ]
 
+const decoders: Readonly<Record<string, (bytes: Uint8Array) => Uint8Array>> = {
+  zstd: zstdDecompressSync,
+  gzip: gunzipSync
+}
+
+/** How a page of charges is encoded, its size as it is sent, and what it says. */
+const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, limit = 100) {
+  const sent = { headers: { "accept-encoding": acceptEncoding }, json: { limit } }
+  const { bytes, headers, status } = yield* Http.send(sent)
+  const { "content-encoding": encoding, "content-length": length, "content-type": type, vary } = headers
+  assert.deepStrictEqual([status, length, vary], [200, String(bytes.length), encoding && "accept-encoding"])
+  const text = Buffer.from(decoders[encoding ?? ""]?.(bytes) ?? bytes).toString()
+  return { encoding, size: bytes.length, said: [type, text] }
+})
+
+const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | undefined]> = [
+  ["GZIP", "gzip"],
+  ["gzip;q=0.5, deflate, br, zstd", "zstd"],
+  ["zstd;q=0, gzip", "gzip"],
+  ["gzip; q=0.0", undefined],
+  ["deflate, br, *", undefined]
+]
+
 layer(Http.InProcess.layer())("a request", (it) => {
   it.effect.each(unknown)("to an unknown path is 404: %s", (path) =>
     Effect.forEach(["POST", "GET"], (method) =>
@@ -100,10 +123,8 @@ layer(Http.InProcess.layer())("a request", (it) => {
       }
     })
   )
-})
 
-layer(Http.InProcess.layer())("x-request-id", (it) => {
-  it.effect("is echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
+  it.effect("has an x-request-id that is echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
     Effect.gen(function* () {
       for (const id of [visible, "~".repeat(128), "~".repeat(129), "", undefined, "a b", "\u00e9", "a\u007f"]) {
         const given = (yield* Http.send({ headers: { "x-request-id": id } })).headers["x-request-id"]
@@ -112,12 +133,26 @@ layer(Http.InProcess.layer())("x-request-id", (it) => {
     })
   )
 
-  it.effect.each(answers)("is on a %d, beside the name of the error", ([status, sent, error]) =>
+  it.effect.each(answers)("has its x-request-id on a %d, beside the name of the error", ([status, sent, error]) =>
     Effect.gen(function* () {
       const answer = yield* Http.send({ ...sent, headers: { "x-request-id": "mine", ...sent.headers } })
       const headers = ["x-request-id", "x-error"].map((name) => answer.headers[name])
       assert.deepStrictEqual([answer.status, ...headers], [status, "mine", error])
     })
+  )
+
+  it.effect.each(asked)("with Accept-Encoding '%s' has the same answer, encoded as %s", ([acceptEncoding, encoding]) =>
+    Effect.gen(function* () {
+      const plain = yield* ask(undefined)
+      const answer = yield* ask(acceptEncoding)
+      assert.deepStrictEqual([plain.encoding, answer.encoding], [undefined, encoding])
+      assert.deepStrictEqual(answer.said, plain.said)
+      if (encoding !== undefined) assert.isBelow(answer.size, plain.size / 4)
+    })
+  )
+
+  it.effect("has a short answer as it is", () =>
+    Effect.map(ask("gzip, br, zstd", 1), ({ encoding }) => assert.isUndefined(encoding))
   )
 })
 
@@ -137,42 +172,3 @@ test.effect("a handler that dies is a 500 without the cause, which is logged wit
     assert.match(logged.join(), /"level":"ERROR".*"request_id":"mine"|"request_id":"mine".*"level":"ERROR"/)
   }).pipe(Effect.provide(Layer.provide(Http.InProcess.layer(broken), logging)))
 )
-
-const decoders: Readonly<Record<string, (bytes: Uint8Array) => Uint8Array>> = {
-  zstd: zstdDecompressSync,
-  gzip: gunzipSync
-}
-
-/** How a page of charges is encoded, its size as it is sent, and what it says. */
-const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, limit = 100) {
-  const sent = { headers: { "accept-encoding": acceptEncoding }, json: { limit } }
-  const { bytes, headers, status } = yield* Http.send(sent)
-  const { "content-encoding": encoding, "content-length": length, "content-type": type, vary } = headers
-  assert.deepStrictEqual([status, length, vary], [200, String(bytes.length), encoding && "accept-encoding"])
-  const text = Buffer.from(decoders[encoding ?? ""]?.(bytes) ?? bytes).toString()
-  return { encoding, size: bytes.length, said: [type, text] }
-})
-
-const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | undefined]> = [
-  ["GZIP", "gzip"],
-  ["gzip;q=0.5, deflate, br, zstd", "zstd"],
-  ["zstd;q=0, gzip", "gzip"],
-  ["gzip; q=0.0", undefined],
-  ["deflate, br, *", undefined]
-]
-
-layer(Http.InProcess.layer())("an answer", (it) => {
-  it.effect.each(asked)("to Accept-Encoding '%s' is encoded as %s, and says the same", ([acceptEncoding, encoding]) =>
-    Effect.gen(function* () {
-      const plain = yield* ask(undefined)
-      const answer = yield* ask(acceptEncoding)
-      assert.deepStrictEqual([plain.encoding, answer.encoding], [undefined, encoding])
-      assert.deepStrictEqual(answer.said, plain.said)
-      if (encoding !== undefined) assert.isBelow(answer.size, plain.size / 4)
-    })
-  )
-
-  it.effect("that is short is as it is", () =>
-    Effect.map(ask("gzip, br, zstd", 1), ({ encoding }) => assert.isUndefined(encoding))
-  )
-})

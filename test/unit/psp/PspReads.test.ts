@@ -1,5 +1,5 @@
 /** Live reads on a TestClock: the retry, the deadline, the limit of an organization, the errors and the log. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import * as Errors from "../../../src/api/Errors.ts"
@@ -37,100 +37,96 @@ const endsAt = <A, E, R>(millis: number, effect: Effect.Effect<A, E, R>) =>
 const jitter = (share: number) =>
   Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => share })
 
-describe("a rate limit", () => {
-  it.effect.each([
-    ["1 second", 0, 1000],
-    ["1 second", 0.996, 1249],
-    ["2 seconds", 0, 2000]
-  ] as const)("of %s is waited for, with a jitter of %d of 250 ms, and retried once after %d ms", ([wait, share, at]) =>
+it.effect.each([
+  ["1 second", 0, 1000],
+  ["1 second", 0.996, 1249],
+  ["2 seconds", 0, 2000]
+] as const)(
+  "a rate limit of %s is waited for, with a jitter of %d of 250 ms, and retried once after %d ms",
+  ([wait, share, at]) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(limited(wait), found)
       assert.deepStrictEqual(yield* endsAt(at, jitter(share)(read)), page)
       const both = [0, at].map((time) => ({ ...calls[0], at: time }))
       assert.deepStrictEqual(calls, both)
     })
-  )
+)
 
-  it.effect("that the retry meets again is an error", () =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(limited("1 second"))
-      assert.deepStrictEqual(yield* endsAt(1000, jitter(0)(Effect.flip(read))), down())
-      assert.strictEqual(calls.length, 2)
-    })
-  )
-
-  it.effect("is no call while it is waited for: callers that leave then are no failure of the account", () =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(limited("2 seconds"))
-      const leave = Effect.timeoutOption(read, 1500)
-      yield* endsAt(15_000, times(10, leave))
-      assert.strictEqual(calls.length, 10)
-    })
-  )
-})
-
-describe("a failure", () => {
-  const retryAfter = Duration.seconds(10)
-  it.effect.each([
-    [new Psp.CursorUnknown(), new Errors.CursorNotFound()],
-    [new Psp.AccountDisconnected(), new Errors.ClinicNotConnected()],
-    [new Psp.PspFailed({ blame: "psp", reason: "503" }), down()],
-    [new Psp.RateLimited({ retryAfter: Duration.millis(2001) }), down(3)],
-    [new Psp.RateLimited({ retryAfter: Duration.seconds(60) }), down(60)],
-    [new Psp.RateLimited({ retryAfter: Duration.hours(1) }), down(60)],
-    [new Psp.PspFailed({ blame: "unclear", reason: "503", retryAfter }), down(10)]
-  ] as const)("is not retried, Retry-After is at most 60: %s", ([error, expected]) =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(Effect.fail(error), found)
-      const fiber = yield* fork(Effect.flip(read))
-      assert.isDefined(fiber.pollUnsafe(), "at once")
-      assert.deepStrictEqual(yield* Fiber.join(fiber), expected)
-      assert.strictEqual(calls.length, 1)
-    })
-  )
-
-  it.effect("while a circuit is open has a Retry-After until it admits the next call, rounded up", () =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(refused)
-      const failures = (count: number) =>
-        Effect.map(times(count, Effect.flip(read)), (errors) =>
-          errors.map((error) => ("retryAfter" in error ? error.retryAfter : undefined))
-        )
-      assert.deepStrictEqual(yield* failures(6), [1, 1, 1, 1, 5, 5])
-      assert.strictEqual(calls.length, 5)
-      const seconds: Array<number | undefined> = []
-      for (const wait of [1, 999, 3999]) {
-        yield* TestClock.adjust(wait)
-        seconds.push(...(yield* failures(1)))
-      }
-      assert.deepStrictEqual(seconds, [5, 4, 1])
-    })
-  )
-})
-
-describe("the deadline of 8 seconds", () => {
-  it.effect.each([
-    ["a call, which is given up", [Effect.never], 1],
-    ["the wait after a late rate limit", [Effect.delay(limited("2 seconds"), "7 seconds"), found], 1],
-    ["the call after the wait", [limited("2 seconds"), Effect.never], 2]
-  ] as const)("ends %s", ([, answers, count]) =>
-    Effect.gen(function* () {
-      let givenUp = 0
-      const counted = answers.map((answer: Answer) => Effect.onInterrupt(answer, () => Effect.sync(() => givenUp++)))
-      const { calls, read } = yield* readsOver(...counted)
-      assert.deepStrictEqual(yield* endsAt(8000, Effect.flip(read)), down())
-      assert.strictEqual(calls.length, count)
-      assert.strictEqual(givenUp, answers.at(-1) === Effect.never ? 1 : 0)
-    })
-  )
-
-  it.effect("includes the look-up of the clinic", () => {
-    const slow = Layer.succeed(ClinicAccounts, { find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis") })
-    const silent = Layer.succeed(Psp.PspClient, { list: () => Effect.never })
-    return endsAt(8000, Effect.flip(readBy(organization))).pipe(
-      Effect.provide(Layer.provide(PspReads.layer, [slow, silent]))
-    )
+it.effect("a rate limit that the retry meets again is an error", () =>
+  Effect.gen(function* () {
+    const { calls, read } = yield* readsOver(limited("1 second"))
+    assert.deepStrictEqual(yield* endsAt(1000, jitter(0)(Effect.flip(read))), down())
+    assert.strictEqual(calls.length, 2)
   })
+)
+
+it.effect("callers that leave while a rate limit is waited for are no failure of the account", () =>
+  Effect.gen(function* () {
+    const { calls, read } = yield* readsOver(limited("2 seconds"))
+    const leave = Effect.timeoutOption(read, 1500)
+    yield* endsAt(15_000, times(10, leave))
+    assert.strictEqual(calls.length, 10)
+  })
+)
+
+const retryAfter = Duration.seconds(10)
+it.effect.each([
+  [new Psp.CursorUnknown(), new Errors.CursorNotFound()],
+  [new Psp.AccountDisconnected(), new Errors.ClinicNotConnected()],
+  [new Psp.PspFailed({ blame: "psp", reason: "503" }), down()],
+  [new Psp.RateLimited({ retryAfter: Duration.millis(2001) }), down(3)],
+  [new Psp.RateLimited({ retryAfter: Duration.seconds(60) }), down(60)],
+  [new Psp.RateLimited({ retryAfter: Duration.hours(1) }), down(60)],
+  [new Psp.PspFailed({ blame: "unclear", reason: "503", retryAfter }), down(10)]
+] as const)("a failure is not retried, Retry-After is at most 60: %s", ([error, expected]) =>
+  Effect.gen(function* () {
+    const { calls, read } = yield* readsOver(Effect.fail(error), found)
+    const fiber = yield* fork(Effect.flip(read))
+    assert.isDefined(fiber.pollUnsafe(), "at once")
+    assert.deepStrictEqual(yield* Fiber.join(fiber), expected)
+    assert.strictEqual(calls.length, 1)
+  })
+)
+
+it.effect("while a circuit is open, a failure has a Retry-After until it admits the next call, rounded up", () =>
+  Effect.gen(function* () {
+    const { calls, read } = yield* readsOver(refused)
+    const failures = (count: number) =>
+      Effect.map(times(count, Effect.flip(read)), (errors) =>
+        errors.map((error) => ("retryAfter" in error ? error.retryAfter : undefined))
+      )
+    assert.deepStrictEqual(yield* failures(6), [1, 1, 1, 1, 5, 5])
+    assert.strictEqual(calls.length, 5)
+    const seconds: Array<number | undefined> = []
+    for (const wait of [1, 999, 3999]) {
+      yield* TestClock.adjust(wait)
+      seconds.push(...(yield* failures(1)))
+    }
+    assert.deepStrictEqual(seconds, [5, 4, 1])
+  })
+)
+
+it.effect.each([
+  ["a call, which is given up", [Effect.never], 1],
+  ["the wait after a late rate limit", [Effect.delay(limited("2 seconds"), "7 seconds"), found], 1],
+  ["the call after the wait", [limited("2 seconds"), Effect.never], 2]
+] as const)("the deadline of 8 seconds ends %s", ([, answers, count]) =>
+  Effect.gen(function* () {
+    let givenUp = 0
+    const counted = answers.map((answer: Answer) => Effect.onInterrupt(answer, () => Effect.sync(() => givenUp++)))
+    const { calls, read } = yield* readsOver(...counted)
+    assert.deepStrictEqual(yield* endsAt(8000, Effect.flip(read)), down())
+    assert.strictEqual(calls.length, count)
+    assert.strictEqual(givenUp, answers.at(-1) === Effect.never ? 1 : 0)
+  })
+)
+
+it.effect("the deadline of 8 seconds includes the look-up of the clinic", () => {
+  const slow = Layer.succeed(ClinicAccounts, { find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis") })
+  const silent = Layer.succeed(Psp.PspClient, { list: () => Effect.never })
+  return endsAt(8000, Effect.flip(readBy(organization))).pipe(
+    Effect.provide(Layer.provide(PspReads.layer, [slow, silent]))
+  )
 })
 
 it.effect("An organization has 20 reads in flight; more are refused at once", () =>

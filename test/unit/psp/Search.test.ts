@@ -55,10 +55,8 @@ const withField = (name: string, value: string) => `{"clinic":"clinic_oak","${na
 const long = "9".repeat(400)
 
 const limitTooSmall = "limit must be at least 1"
-const blank = "clinic cannot be blank"
 const unknownClinic = "The organization has no such clinic"
 const noAccount = "The clinic has no connected payment processor account"
-const noCursor = "starting_after is not the id of an object of the clinic's account"
 
 const negative = { type: "greater_than_equal", msg: "Input should be greater than or equal to 0" }
 const tooGreat = { type: "less_than_equal", msg: "Input should be less than or equal to 9007199254740991" }
@@ -73,12 +71,12 @@ const faulty = { organization: other.organization, limit: 0, clinic: "" }
 /** Requests that are refused, with all faults of a body in the order of its fields, and the number of calls before. */
 const refused: ReadonlyArray<readonly [given: object | string, status: number, body: object, calls?: number]> = [
   ...["0", `-${long}`].map((limit) => [withField("limit", limit), ...is400(limitTooSmall)] as const),
-  ...["", "\u00a0\u2003"].map((clinic) => [{ clinic }, ...is400(blank)] as const),
+  ...["", "\u00a0\u2003"].map((clinic) => [{ clinic }, ...is400("clinic cannot be blank")] as const),
   ...["clinic_unknown", "clinic_harbor", oak].map((clinic) => [{ clinic }, ...is400(unknownClinic)] as const),
   [{ clinic: "clinic_none" }, ...is400(noAccount)],
   [{ clinic: "clinic_none", created_gte: 6, created_lte: 5 }, ...is400(noAccount)],
   [{ clinic: "clinic_gone" }, ...is400(noAccount), 1],
-  [{ starting_after: "pi_unknown" }, ...is400(noCursor), 1],
+  [{ starting_after: "pi_unknown" }, ...is400("starting_after is not the id of an object of the clinic's account"), 1],
   [{ ...faulty, offset: 0 }, ...is422(["offset", faults.extra])],
   [faulty, ...is400("organization does not match the organization of the API key")],
   [{ ...faulty, organization }, ...is400(limitTooSmall)],
