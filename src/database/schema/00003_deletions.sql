@@ -144,7 +144,8 @@ create function deletion_settings() returns void language sql as $function$
     set_config('enable_nestloop', has_index::text, true), set_config('enable_hashjoin', (not has_index)::text, true),
     set_config('plan_cache_mode', case when is_distributed then 'auto' else 'force_generic_plan' end, true)
   from (select
-    to_regclass('home.invoice_lines_search_invoice') is not null as has_index, to_regclass('pg_dist_partition') is not null as is_distributed
+    to_regclass('home.invoice_lines_search_invoice') is not null as has_index,
+    to_regclass('pg_dist_partition') is not null as is_distributed
   ) i
 $function$;
 
@@ -157,6 +158,8 @@ create function mark_rows(
   out locked integer, out dropped text[]
 ) language plpgsql set lock_timeout = '500ms' set enable_nestloop = on set enable_seqscan = off set enable_bitmapscan = off
   set enable_hashjoin = off set enable_mergejoin = off set jit = off as $function$
+declare
+  last constant timestamptz := '9999-12-31 23:59:59.999999+00';
 begin
   if task is not null then
     update home.deletion_tasks t set due_at = at + interval '1 second'
@@ -166,15 +169,18 @@ begin
   perform set_config('practice_data.keep_times', 'on', true);
   if table_name = 'invoices' then
     with held as (
-      select t.id, m.deleted from unnest(ids, times) m (id, deleted) cross join lateral (
-        select i.id from home.invoices i where i.organization_id = organization and i.id = m.id for no key update skip locked
+      -- The time is here, since Citus takes no function of a column in an UPDATE.
+      select t.id, m.deleted, greatest(now(), least(t.updated_at + interval '1 microsecond', last)) as changed_at
+      from unnest(ids, times) m (id, deleted) cross join lateral (
+        select i.id, i.updated_at from home.invoices i
+        where i.organization_id = organization and i.id = m.id for no key update skip locked
       ) t
     ),
     marked as (
       update home.invoices t set
         is_deleted = h.deleted is not null,
         deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
-        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00'))
+        updated_at = h.changed_at
       from held h where t.organization_id = organization and t.id = h.id
       returning t.id
     )
@@ -182,15 +188,17 @@ begin
       into locked, dropped;
   else
     with held as (
-      select t.id, m.deleted from unnest(ids, times) m (id, deleted) cross join lateral (
-        select i.id from home.invoice_lines i where i.organization_id = organization and i.id = m.id for no key update skip locked
+      select t.id, m.deleted, greatest(now(), least(t.updated_at + interval '1 microsecond', last)) as changed_at
+      from unnest(ids, times) m (id, deleted) cross join lateral (
+        select i.id, i.updated_at from home.invoice_lines i
+        where i.organization_id = organization and i.id = m.id for no key update skip locked
       ) t
     ),
     marked as (
       update home.invoice_lines t set
         is_deleted = h.deleted is not null,
         deleted_at = case when t.is_deleted and h.deleted is not null then t.deleted_at else h.deleted end,
-        updated_at = greatest(now(), least(t.updated_at + interval '1 microsecond', '9999-12-31 23:59:59.999999+00'))
+        updated_at = h.changed_at
       from held h where t.organization_id = organization and t.id = h.id
       returning t.id
     )
