@@ -1,7 +1,7 @@
 /** The command line. Operators' commands read the same configuration as the service. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Predicate } from "effect"
+import { Effect, MutableRef, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
@@ -52,8 +52,8 @@ export const main = () => {
   // Only the words beside the output are lost: a full disk, or a reader who has left.
   process.stderr.on("error", () => {})
   // An interrupted command ends with the shell's code of the signal.
-  let interrupted = 130
-  process.once("SIGTERM", () => (interrupted = 143))
+  const interrupted = MutableRef.make(130)
+  process.once("SIGTERM", () => MutableRef.set(interrupted, 143))
   run(process.argv.slice(2)).pipe(
     Effect.provide(NodeServices.layer),
     NodeRuntime.runMain({
@@ -62,7 +62,7 @@ export const main = () => {
         const code = Usage.exitCode(exit)
         // The end of the process would lose what a pipe has not taken.
         Effect.runFork(written).addObserver(() =>
-          process.stderr.write("", () => onExit(code === 130 ? interrupted : code))
+          process.stderr.write("", () => onExit(code === 130 ? interrupted.current : code))
         )
       }
     })

@@ -77,9 +77,9 @@ export const layer = Layer.mergeAll(
 
 /** The exit code of a command: 2 where it was not understood. */
 export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
-  const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
-  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0) return 2
-  let code = 0
-  Runtime.defaultTeardown(exit, (status) => (code = status))
-  return code
+  if (Exit.isSuccess(exit)) return 0
+  if (Cause.hasInterruptsOnly(exit.cause)) return 130
+  const error = Cause.squash(exit.cause)
+  const isMisused = CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0
+  return isMisused ? 2 : Runtime.getErrorExitCode(error)
 }

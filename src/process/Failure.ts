@@ -1,7 +1,7 @@
 /** The end of a process: a failure is explained in one line, without a secret; a second stop signal ends it at once. */
 import { constants } from "node:os"
 import { inspect } from "node:util"
-import { Predicate, Schema, SchemaIssue } from "effect"
+import { MutableRef, Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import { isPlatformError } from "effect/PlatformError"
@@ -86,11 +86,11 @@ const duplicateWindow = 300
 
 /** Ends the process at once at the second stop signal, with the exit code of that signal. */
 export const endAtSecondSignal = () => {
-  let first: number | undefined
+  const first = MutableRef.make<number | undefined>(undefined)
   const received = (signal: "SIGINT" | "SIGTERM") => {
     const now = performance.now()
-    first ??= now
-    if (now - first > duplicateWindow) process.exit(128 + constants.signals[signal])
+    first.current ??= now
+    if (now - first.current > duplicateWindow) process.exit(128 + constants.signals[signal])
   }
   process.on("SIGINT", received).on("SIGTERM", received)
 }
