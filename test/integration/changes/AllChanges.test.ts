@@ -1,13 +1,12 @@
 /** The feed of the changes of all resources, and histories of writers and readers. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber } from "effect"
+import { Array, Duration, Effect } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
 import { databaseFeed } from "../../../src/changes/FeedStores.ts"
 import * as OrganizationReads from "../../../src/database/OrganizationReads.ts"
 import { LongPolls } from "../../../src/changes/Feed.ts"
 import { clockOf, readerOf, settled } from "../../support/changes.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
 import * as PostgresStand from "../../../scripts/faults/sync/PostgresStand.ts"
@@ -20,12 +19,13 @@ const reader = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
-  let waits = 0
+  let beside: Effect.Effect<unknown> = Effect.void
   const polls = yield* LongPolls.make
-  const poll: typeof polls.poll = (...given) => {
-    waits += 1
-    return polls.poll(...given)
-  }
+  const poll: typeof polls.poll = (...given) =>
+    Effect.andThen(
+      Effect.suspend(() => beside),
+      polls.poll(...given)
+    )
   const clock = yield* clockOf(sql)
   const changes = databaseFeed(sql, OrganizationReads.make(sql), searchable, { poll })
   const organization = `org_${++organizations}`
@@ -38,13 +38,11 @@ const reader = Effect.gen(function* () {
     })
     return { seen, hasMore, isConsistent }
   })
-  /** Starts to read, and returns once it waits for a change. */
-  const readLater = Effect.gen(function* () {
-    const before = waits
-    const reading = yield* Effect.forkScoped(read(1000, Duration.seconds(20)))
-    yield* eventually("a reader that waits", () => waits > before)
-    return reading
-  })
+  /** Reads, and makes a change once it waits for one. */
+  const readBeside = <E>(change: Effect.Effect<unknown, E>) => {
+    beside = Effect.orDie(change)
+    return read(1000, Duration.seconds(20))
+  }
   const statements = (text: string) => text.replaceAll("$", `'${organization}'`).split("; ")
   /** Runs statements in one transaction. */
   const run = (text: string) =>
@@ -54,7 +52,7 @@ const reader = Effect.gen(function* () {
     return (text: string) =>
       Effect.forEach(statements(text), (statement) => connection.executeUnprepared(statement, [], undefined))
   })
-  return { clock, read, readLater, run, session, sql }
+  return { clock, read, readBeside, run, session, sql }
 })
 
 const invoice = (id: string) => `insert into invoices (organization_id, id) values ($, '${id}')`
@@ -216,18 +214,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
 
   it.effect("come to a reader who waits within a second, once a transaction with one has ended", () =>
     Effect.gen(function* () {
-      const { read, readLater, run, session } = yield* reader
+      const { read, readBeside, run, session } = yield* reader
       yield* read()
       const open = yield* session
       yield* open(`begin; ${invoice("open")}`)
       yield* run(line("seen"))
       yield* read()
-      const waiting = yield* readLater
-      yield* open("commit")
-      assert.deepStrictEqual((yield* Fiber.join(waiting)).seen, ["invoices open"])
-      const another = yield* readLater
-      yield* run("truncate charge_refunds")
-      assert.deepStrictEqual((yield* Fiber.join(another)).seen, ["charge-refunds reset"])
+      assert.deepStrictEqual((yield* readBeside(open("commit"))).seen, ["invoices open"])
+      assert.deepStrictEqual((yield* readBeside(run("truncate charge_refunds"))).seen, ["charge-refunds reset"])
     })
   )
 })
