@@ -26,24 +26,23 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const isStamped = time !== "created_at"
+        const given = { created_at: "2020-01-01", [time]: "2020-01-01" }
         const insert = (id: string) => sql`
-          insert into ${sql(table)}
-          ${sql.insert({ organization_id: id, id, created_at: "2020-01-01", [time]: "2020-01-01", record: "mine", change_position: 1 })}`
+          insert into ${sql(table)} ${sql.insert({ organization_id: id, id, ...given, record: "mine", change_position: 1 })}`
         yield* insert("a")
         const [column] = yield* sql<{ name: string }>`
           select attname as name from pg_attribute
           where attrelid = ${table}::regclass and attnum > 0 and not attisdropped
             and atttypid = 'text'::regtype and attname not in ('organization_id', 'id', 'time_zone', 'record')`
-        const given = isStamped ? `, ${time} = '2019-01-01'` : ""
         const rows = yield* sql.withTransaction(
           Effect.gen(function* () {
             yield* sql.unsafe(
-              `update ${table} set ${column?.name} = 'changed', record = 'mine', change_position = 1${given}`
+              `update ${table} set ${column?.name} = 'changed', record = 'mine', change_position = 1, ${time} = '2019-01-01'`
             )
             yield* insert("b")
             yield* sql.unsafe(
-              `copy ${table} (organization_id, id, created_at${isStamped ? `, ${time}` : ""})
-               from program 'echo c,c,2020-01-01${isStamped ? ",2020-01-01" : ""}' csv`
+              `copy ${table} (organization_id, id, ${Object.keys(given).join()})
+               from program 'echo c,c,${Object.values(given).join()}' csv`
             )
             return yield* sql.unsafe(
               `select change_position = change_position() as is_new, ${time} = now() as is_now,

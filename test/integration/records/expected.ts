@@ -1,11 +1,9 @@
 /** What a search returns by the contract, worked out from the rows: nothing of how the stores read. */
-import { resources } from "../../contract/Contract.ts"
+import { resourceOf, resources } from "../../contract/Contract.ts"
 import type { Filter } from "../../contract/Resource.ts"
 import type { FilterValues } from "../../../src/records/Repository.ts"
 import { toText } from "../../../src/database/Columns.ts"
 import type { Row } from "../../../src/records/Rows.ts"
-
-const contract = new Map(resources.map((resource) => [resource.name, resource]))
 
 /** The filters of each resource, in the contract's order. */
 export const filters: Readonly<Record<string, Readonly<Record<string, Filter>>>> = Object.fromEntries(
@@ -64,7 +62,7 @@ export const found = (
   organization: string,
   criteria: FilterValues = {}
 ): ReadonlyArray<Row> => {
-  const time = ({ columns }: Row) => String(columns[contract.get(resource)?.orderedBy ?? ""])
+  const time = ({ columns }: Row) => String(columns[resourceOf(resource).orderedBy])
   return rows
     .filter((row) => row.organization === organization && satisfies(resource, row, criteria))
     .toSorted((a, b) =>

@@ -51,22 +51,6 @@ const organization = "org_a"
 /** The opening of a copy of charges. */
 export const opening = { organization, tables: [tableOf("charges")] }
 
-const sourceOf = (script: Script, over: Partial<Source> = {}): Source => ({
-  url: "http://service",
-  organization: Effect.succeed(organization),
-  changes: (from) =>
-    Stream.paginate(Number(from ?? 0), (at) =>
-      Effect.gen(function* () {
-        const requestedAt = yield* DateTime.now
-        const response = script(at)
-        const found = Effect.isEffect(response) ? yield* response : response
-        const next = found.has_more ? Option.some(Number(found.cursor)) : Option.none()
-        return [[{ ...found, requestedAt }], next]
-      })
-    ),
-  ...over
-})
-
 export interface Given extends Partial<Pick<Sync.SyncOptions, "report" | "watch">> {
   readonly resources?: ReadonlyArray<string>
   /** A field that this package does not know. */
@@ -77,7 +61,21 @@ export interface Given extends Partial<Pick<Sync.SyncOptions, "report" | "watch"
 /** Runs the sync of a target over a script: of charges and their refunds by default. */
 export const syncWith = (target: Target, script: Script, given: Given = {}) =>
   Sync.run({
-    source: sourceOf(script, given.source),
+    source: {
+      url: "http://service",
+      organization: Effect.succeed(organization),
+      changes: (from) =>
+        Stream.paginate(Number(from ?? 0), (at) =>
+          Effect.gen(function* () {
+            const requestedAt = yield* DateTime.now
+            const response = script(at)
+            const found = Effect.isEffect(response) ? yield* response : response
+            const next = found.has_more ? Option.some(Number(found.cursor)) : Option.none()
+            return [[{ ...found, requestedAt }], next]
+          })
+        ),
+      ...given.source
+    },
     target,
     report: given.report ?? (() => Effect.void),
     tables: (given.resources ?? ["charges", "charge-refunds"]).map((name) => {
