@@ -34,8 +34,6 @@ const logged = (named: string) =>
 
 const refuses = (...command: ReadonlyArray<string>) => Effect.map(cli(...command), lineOf)
 
-const unknownTask = "00000000-0000-5000-8000-000000000000"
-
 const refusedNote = (owner: string) =>
   `${owner} has no valid signing secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${owner}`
 
@@ -100,7 +98,8 @@ layer(Tasks.layer, { ...live, concurrent: true })("The command", (it) => {
       assert.match((yield* logged(id)).join(), /command line +task.replay +replayed +\S+ +org_e$/)
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only dead tasks can be replayed.`)
-      assert.include(yield* refuses("tasks", "replay", unknownTask), `No such task: ${unknownTask}`)
+      const unknown = "00000000-0000-5000-8000-000000000000"
+      assert.include(yield* refuses("tasks", "replay", unknown), `No such task: ${unknown}`)
     }).pipe(inTurn)
   )
 

@@ -53,7 +53,6 @@ suite(
       assert.strictEqual(yield* unsettled, 0)
       assert.deepStrictEqual(yield* scans, before)
     }),
-
     "looks rows up by their keys, also by statistics of a time when organizations had one": Effect.gen(function* () {
       const sql = yield* seedInvoices
       const rows = 3000
@@ -103,7 +102,6 @@ suite(
       assert.deepStrictEqual(yield* runOne(claim), outcomeOf({ invoices: { deleted: 300 }, lines_of_invoices: 6000 }))
       assert.deepStrictEqual(yield* marked, before)
     }),
-
     "looks facts up by their keys, also by statistics of a time when tasks had one": Effect.gen(function* () {
       for (const organization_id of ["'org_a'", "'org' || n"]) {
         const sql = yield* seedInvoices
@@ -126,7 +124,6 @@ suite(
         assert.strictEqual(yield* unsettled, 0)
       }
     }),
-
     "reads the lines once, as long as a first load has no index of their invoices": Effect.gen(function* () {
       const sql = yield* seedInvoices
       yield* sql`drop index invoice_lines_search_invoice`

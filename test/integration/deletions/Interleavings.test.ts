@@ -58,13 +58,8 @@ const loader = Effect.fnUntraced(function* (table: Loaders.Table, given: typeof 
     const next = steps[taken]
     if (next === undefined) return true
     yield* write(next).pipe(
-      Effect.tap(() => Effect.sync(() => taken++)),
-      Effect.catchIf(Loaders.isStale, () =>
-        Effect.andThen(
-          write("rollback"),
-          Effect.sync(() => void (taken = 0))
-        )
-      )
+      Effect.map(() => void taken++),
+      Effect.catchIf(Loaders.isStale, () => Effect.map(write("rollback"), () => void (taken = 0)))
     )
     return taken === steps.length
   })

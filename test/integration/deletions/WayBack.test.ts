@@ -70,7 +70,6 @@ Task.suite("an undone deletion", {
       select concat_ws(' ', organization_id, actor, action, result) as text from audit_log where target = ${task}`)
     assert.deepStrictEqual(log, [`${organization} ${userInfo().username} deletions.undo 2 undone`])
   }),
-
   "changes the time of its records, also where the database's sessions keep their times": Effect.gen(function* () {
     const sql = yield* seedInvoices
     yield* undoTask(yield* Task.deleted("1", invoice("i1")))
@@ -81,7 +80,6 @@ Task.suite("an undone deletion", {
     yield* isServed
     assert.deepStrictEqual(yield* sql`select id from invoices where updated_at > ${before?.["time"]}`, [{ id: "i1" }])
   }),
-
   "leaves what the loader had deleted, and what another deletion holds until its undoing": Effect.gen(function* () {
     const sql = yield* seedInvoices
     // Without a time, which would tell its mark from that of a deletion.
@@ -104,7 +102,6 @@ Task.suite("an undone deletion", {
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i1b"])
   }),
-
   "of an id is that of its organization, in all tasks, and no other id of theirs": Effect.gen(function* () {
     yield* seedInvoices
     yield* Task.deleted("1", { invoices: [{ invoice_id: "i1" }, { invoice_id: "i2" }] })
@@ -115,7 +112,6 @@ Task.suite("an undone deletion", {
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
   }),
-
   "takes back what loaders bring whose transactions were open, and what they held": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const other = yield* elsewhere
@@ -139,7 +135,6 @@ Task.suite("an undone deletion", {
     assert.strictEqual(yield* unsettled, 0)
     assert.lengthOf(yield* sql`select from invoices where id = 'late' and not is_deleted`, 1)
   }),
-
   "is taken back at once, also while a transaction is open, and its task waits": Effect.gen(function* () {
     const { claim } = yield* postponed
     const { steps } = yield* settler
@@ -149,7 +144,6 @@ Task.suite("an undone deletion", {
     yield* steps(1)
     yield* isServed
   }),
-
   "of many invoices compares no line with the facts of others": Effect.gen(function* () {
     const sql = yield* seedInvoices
     const task = "00000000-0000-0000-0000-000000000001"
@@ -170,7 +164,6 @@ Task.suite("an undone deletion", {
     )
     assert.isEmpty(yield* sql`select from invoice_lines where is_deleted`)
   }),
-
   "of a task that has not ended is in none of its counts": Effect.gen(function* () {
     const { claim: first, held } = yield* postponed
     yield* held.rollback
@@ -183,7 +176,6 @@ Task.suite("an undone deletion", {
     yield* settles
     assert.deepStrictEqual(yield* deletedIds, ["i2", "i2a"])
   }),
-
   "of an item that is remembered deletes nothing when it comes": Effect.gen(function* () {
     const sql = yield* seedInvoices
     yield* Task.deleted("1", { invoices: [{ invoice_id: "x", client_id: "c" }, { invoice_id: "y" }] })
@@ -229,7 +221,6 @@ Task.suite("a cancelled task", {
     assert.strictEqual(yield* Retention.empty(yield* DateTime.now, 10), 1)
     assert.strictEqual(yield* Retention.empty(yield* DateTime.now, 10), 0)
   }),
-
   "that is dead is undone, and no late report of a worker revives it": Effect.gen(function* () {
     const { claim, held, sql } = yield* postponed
     const id = claim.taskId
@@ -244,7 +235,6 @@ Task.suite("a cancelled task", {
     yield* isServed
     assert.deepStrictEqual<unknown>(yield* sql`select state from deletion_tasks`, [{ state: "cancelled" }])
   }),
-
   "was neither running nor completed": Effect.gen(function* () {
     yield* seedInvoices
     const { claim } = yield* Task.claimed("1")

@@ -9,7 +9,7 @@ import { CredentialDatabase } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
-import { insertKey, keyHashOf } from "../../support/keys.ts"
+import { insertKey } from "../../support/keys.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { live } from "../../support/tries.ts"
 
@@ -40,33 +40,21 @@ for (const [where, resolver] of Object.entries(suites)) {
   })
 }
 
-/** The day of the last use of a key. */
-const lastUsed = Effect.fnUntraced(function* (key: string) {
-  const { sql } = yield* TestDatabase
-  const [row] = yield* sql<{ used: string | null; today: boolean | null; version: string }>`
-    select last_used_on::text as used, last_used_on = (now() at time zone 'UTC')::date as today, xmin::text as version
-    from api_keys where key_hash = ${keyHashOf(key)}`
-  return row
-})
-
-/** Waits until a use of a key today is recorded. */
-const usedToday = (key: string) => eventually("a use today", lastUsed(key), (row) => row?.today === true)
-
 layer(Layer.merge(store, Recorded.layer), live)("an API key", (it) => {
   it.effect("has the day of its last use, written once a day", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const id = yield* insertKey("in use", "org_a")
-      yield* insertKey("idle", "org_a")
-      yield* resolve("in use")
-      yield* usedToday("in use")
-      const first = yield* lastUsed("in use")
+      yield* Effect.forEach(["in use", "idle"], (key) => insertKey(key, "org_a"))
+      const used = sql`
+        select id, xmin::text as version from api_keys where last_used_on = (now() at time zone 'UTC')::date`
+      const isUsed = eventually("a use today", used, ({ length }) => length > 0)
+      yield* Effect.andThen(resolve("in use"), isUsed)
+      const [first, ...others] = yield* used
+      assert.deepStrictEqual([first?.["id"], others], ["id of in use", []])
       yield* Effect.repeat(resolve("in use"), { times: 5 })
-      assert.deepStrictEqual(yield* lastUsed("in use"), first)
-      yield* sql`update api_keys set last_used_on = last_used_on - 1 where id = ${id}`
-      yield* resolve("in use")
-      yield* usedToday("in use")
-      assert.deepInclude(yield* lastUsed("idle"), { used: null })
+      assert.deepStrictEqual<unknown>(yield* used, [first])
+      yield* sql`update api_keys set last_used_on = last_used_on - 1`
+      yield* Effect.andThen(resolve("in use"), isUsed)
     })
   )
 

@@ -155,12 +155,11 @@ it.live("What is replicated into the tables is told: the first copy, the stream 
   })
 )
 
-const open = (url: string) => clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
-
 it.live("A repetition does not confirm a delivery that a synchronous standby lacks", () =>
   Effect.gen(function* () {
     const { sql, url } = yield* Cluster.make()
-    const { schedule } = yield* Effect.provideService(makeScheduler(Duration.hours(1)), TaskDatabase, yield* open(url))
+    const client = yield* clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
+    const { schedule } = yield* Effect.provideService(makeScheduler(Duration.hours(1)), TaskDatabase, client)
     const wants = Effect.fnUntraced(function* (standby: string) {
       yield* sql.unsafe(`alter system set synchronous_standby_names = '${standby}'`)
       yield* sql`select pg_reload_conf()`

@@ -25,10 +25,8 @@ const gated = Effect.gen(function* () {
 })
 
 /** Waits until so many backends wait at the closed gate. */
-const areWaiting = Effect.fnUntraced(function* (count: number) {
-  const { sql } = yield* TestDatabase
-  yield* waiting(sql, "advisory", (found) => found === count)
-})
+const areWaiting = (count: number) =>
+  Effect.flatMap(TestDatabase, ({ sql }) => waiting(sql, "advisory", (found) => found === count))
 
 /** Asserts that something takes at most so many seconds. */
 const isWithin = <E, R>(seconds: number, effect: Effect.Effect<void, E, R>) =>

@@ -18,13 +18,6 @@ import { long } from "../../support/tries.ts"
 const secret = "s3cret-passw0rd"
 const unreachable = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
-/** Each with what the one line must say. */
-const invalid: ReadonlyArray<readonly [says: RegExp, environment: Process.Environment]> = [
-  [/HOST/, { DATABASE_URL: unreachable, HOST: "203.0.113.7" }],
-  [/DATA_DIR/, { DATA_DIR: "/proc/data/of/it" }],
-  [/127\.0\.0\.1:1/, { DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: "logfmt" }]
-]
-
 /** A start that failed: an exit code, and one line without a secret or a stack. */
 const isReadable = ({ code, output }: Process.End & { readonly output: string }, says: RegExp) => {
   assert.strictEqual(code, 1, output)
@@ -36,7 +29,11 @@ const isReadable = ({ code, output }: Process.End & { readonly output: string },
 }
 
 describe.concurrent("A start", long, () => {
-  it.live.each(invalid)("that is invalid ends with code 1 and one line that says %s: %o", ([says, environment]) =>
+  it.live.each<readonly [says: RegExp, environment: Process.Environment]>([
+    [/HOST/, { DATABASE_URL: unreachable, HOST: "203.0.113.7" }],
+    [/DATA_DIR/, { DATA_DIR: "/proc/data/of/it" }],
+    [/127\.0\.0\.1:1/, { DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: "logfmt" }]
+  ])("that is invalid ends with code 1 and one line that says %s: %o", ([says, environment]) =>
     Effect.map(Process.startToEnd(environment), (end) => isReadable(end, says))
   )
 

@@ -213,8 +213,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("load", (it) => {
 
   it.effect.each([
     [["pets.csv"], 1, "pets.csv:1: cannot be read: "],
-    [["pets.csv", "--yes", "1", "--missing", "all"], 2, "missing"],
-    [["package.json", "--organization", "a"], 1, "not named after a resource"]
+    [["pets.csv", "--yes", "1", "--missing", "all"], 2, "missing"]
   ] as const)("%j is refused", ([given, code, message]) =>
     Effect.gen(function* () {
       const found = yield* cli("load", ...given)
