@@ -55,11 +55,10 @@ const installed = Effect.gen(function* () {
   return join(folder, "native")
 })
 
-const idsOf = Effect.fnUntraced(function* (name: string) {
+const idsOf = (name: string) => {
   const id = (flag: string) => Effect.map(run(undefined, "id", flag, name), ({ stdout }) => Number(stdout))
-  const user: User = { uid: yield* id("-u"), gid: yield* id("-g") }
-  return user
-})
+  return Effect.all({ uid: id("-u"), gid: id("-g") })
+}
 
 const isRoot = process.getuid?.() === 0
 
@@ -156,11 +155,10 @@ const watch = (data: string, folder: string) =>
       })
     }),
     (watcher) =>
-      Effect.suspend(() => {
-        const ended = ending(watcher)
-        watcher.stdin?.end()
-        return ended
-      })
+      Effect.andThen(
+        Effect.sync(() => watcher.stdin?.end()),
+        ending(watcher)
+      )
   )
 
 /** Starts a Postgres, which is gone when the scope closes. */

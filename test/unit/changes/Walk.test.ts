@@ -5,8 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Fiber, Record, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { CurrentOrganization } from "../../../src/api/Authorization.ts"
-import { toText } from "../../../src/database/Columns.ts"
+import { readerOf } from "../../support/changes.ts"
 import { long, tries } from "../../support/tries.ts"
 import * as Model from "./feedModel.ts"
 
@@ -19,21 +18,6 @@ interface Reader {
 
 const newReader: Reader = { cursor: undefined, copy: {}, known: {} }
 
-const Page = Schema.fromJsonString(
-  Schema.Struct({
-    body: Schema.Array(
-      Schema.Struct({
-        resource: Schema.String,
-        record: Schema.optional(Schema.Struct({ id: Schema.String, version: Schema.Int })),
-        removed: Schema.optional(Schema.String)
-      })
-    ),
-    cursor: Schema.String,
-    has_more: Schema.Boolean,
-    is_consistent: Schema.Boolean
-  })
-)
-const decode = Schema.decodeEffect(Page)
 const json = Schema.encodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
 
 /** The reader after a page. */
@@ -42,27 +26,29 @@ const readPage = Effect.fnUntraced(function* (
   feed: ReturnType<typeof Model.feedOf>,
   truth: Model.Server,
   limit: number,
-  read: ReadonlyArray<string> = Model.names
+  resources: ReadonlyArray<string> = Model.names
 ) {
-  const reading = yield* feed({ cursor, limit, resources: read }).pipe(
-    Effect.provideService(CurrentOrganization, CurrentOrganization.of({ id: "" })),
+  const { at, read } = readerOf(feed, "", resources)
+  at.cursor = cursor
+  const reading = yield* read(limit).pipe(
     Effect.catchTag("CursorExpired", () => Effect.undefined),
     Effect.forkChild({ startImmediately: true })
   )
   // A server that has started again has no mark yet.
   if (reading.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
-  const changes = yield* Fiber.join(reading)
-  if (changes === undefined) return newReader
-  const page = yield* decode(toText(changes.json))
-  const isRead = (key: string) => read.some((name) => key.startsWith(`${name} `))
+  const page = yield* Fiber.join(reading)
+  if (page === undefined) return newReader
+  const isRead = (key: string) => resources.some((name) => key.startsWith(`${name} `))
   const now = Record.filter(copy, (_, key) => isRead(key))
   const versions = { ...known }
-  for (const { record, removed, resource } of page.body) {
-    const key = `${resource} ${record?.id ?? removed}`
-    if (record !== undefined) {
-      assert.isAtLeast(record.version, versions[key] ?? 0, `${key} is older than before`)
-      now[key] = versions[key] = record.version
-    } else if (removed !== undefined) delete now[key]
+  for (const item of page.items) {
+    const { resource } = item
+    if ("record" in item) {
+      const key = `${resource} ${item.record.id}`
+      const version = Number(item.record["version"])
+      assert.isAtLeast(version, versions[key] ?? 0, `${key} is older than before`)
+      now[key] = versions[key] = version
+    } else if ("removed" in item) delete now[`${resource} ${item.removed}`]
     else {
       for (const held of Object.keys(versions)) {
         if (!held.startsWith(`${resource} `)) continue
@@ -71,8 +57,8 @@ const readPage = Effect.fnUntraced(function* (
       }
     }
   }
-  if (page.is_consistent) assert.deepStrictEqual(now, Model.committed(truth, read))
-  return { cursor: page.cursor, copy: now, known: versions }
+  if (page.is_consistent) assert.deepStrictEqual(now, Model.committed(truth, resources))
+  return { cursor: at.cursor, copy: now, known: versions }
 })
 
 const { end, write } = Model
