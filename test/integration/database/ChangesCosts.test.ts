@@ -81,7 +81,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("a page of cha
     })
   )
 
-  it.effect("where there are many removals that it does not tell; and so do the clock and a new order", () =>
+  it.effect("beside many removals that it does not tell; the clock and a new order read few as well", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const others: ReadonlyArray<string> = all.flatMap(({ name }) =>

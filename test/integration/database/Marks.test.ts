@@ -28,7 +28,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
-  it.effect("of 31 days ago end the cursors from before, and the removals that only those need", () =>
+  it.effect("of 31 days ago expire earlier cursors, then the removals that only those need", () =>
     Effect.gen(function* () {
       const [early, late] = [yield* reader(), yield* reader()]
       const { sql } = late
@@ -54,7 +54,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the marks", (it) => {
     })
   )
 
-  it.effect("have one of each run, of which readers use the last; those of a thousand runs are kept", () =>
+  it.effect("have one for each of the last thousand runs, of which readers use the last", () =>
     Effect.gen(function* () {
       const { insert, sql } = yield* reader()
       const tokens = Effect.map(marks, (found) => found.map(({ token }) => token))

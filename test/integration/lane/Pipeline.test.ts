@@ -28,7 +28,7 @@ const open = Effect.flatMap(TestDatabase, ({ url }) =>
 )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {
-  it.effect("that come at once have their own answers from one connection, also behind one that left", () =>
+  it.effect("sent together get their own answers from one connection, also behind one that left", () =>
     Effect.gen(function* () {
       yield* fakeTimers
       const short = yield* open

@@ -52,7 +52,7 @@ const filled = Effect.gen(function* () {
 
 /** Checks that a service responds to a search. */
 const responds = Effect.fnUntraced(function* ({ address }: Process.Process) {
-  const { ask } = yield* Client.make(yield* address)
+  const { ask } = Client.patient(yield* Client.make(yield* address))
   assert.strictEqual((yield* ask("/charges/search")).status, 200)
 }, Effect.scoped)
 
