@@ -21,19 +21,17 @@ import * as Store from "./Store.ts"
  */
 export interface Database extends PgClient.PgClient, Store.Store {
   readonly distribution: Distribution.Distribution
-  /** A connection that sends statements without waiting for the answers to those before; the embedded database has none. */
-  readonly pipelined?: Pipelined | undefined
+  /** Opens a connection that sends statements without waiting for the answers to those before; the embedded database has none. */
+  readonly openPipelined?: OpenPipelined | undefined
   /** The embedded database has none. */
   readonly url?: Redacted.Redacted
   /** True if its sessions lack the settings that they ask for. */
   readonly isPooled?: boolean
 }
 
-export interface Pipelined {
-  readonly open: (onClose: () => void) => Effect.Effect<Pick<PgConnection.PgConnection, "query">, SqlError, Scope.Scope>
-  /** The attributes of the span of a statement. */
-  readonly attributes: Readonly<Record<string, unknown>>
-}
+export type OpenPipelined = (
+  onClose: () => void
+) => Effect.Effect<Pick<PgConnection.PgConnection, "query">, SqlError, Scope.Scope>
 
 /**
  * The embedded database cannot be opened. Defined here, since the types of PGlite do not compile for users of the package.
@@ -197,13 +195,6 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   // Multiplexed: an interrupted statement is not cancelled, which takes 5 seconds if the server hangs.
   const open = (onClose: () => void) =>
     PgConnection.make({ ...config, multiplex: true, stream: () => config.stream().once("close", onClose) })
-  const attributes = {
-    ...config.spanAttributes,
-    "db.system.name": "postgresql",
-    "db.namespace": config.database ?? config.username,
-    "server.address": host,
-    "server.port": port
-  }
   const probe = open(() => {}).pipe(
     Effect.flatMap((connection) => connection.query("select 1", [], false)),
     Effect.scoped,
@@ -220,7 +211,7 @@ export const connect = Effect.fnUntraced(function* (options: PoolOptions) {
   return Object.assign(yield* guarded(client, store), {
     url: options.url,
     isPooled,
-    pipelined: isPipelined ? { attributes, open } : undefined
+    openPipelined: isPipelined ? open : undefined
   })
 })
 

@@ -2,13 +2,12 @@
  * The connection that short reads share: each is sent without waiting for the answers to those before it, and those of one
  * turn of the event loop in one write. A single record costs a fifth less CPU time than over a connection of a pool.
  *
- * Answers come in the order of the statements, so a slow one delays those behind it. The caller retries slow or failed
- * statements elsewhere; after a slow one, nothing is sent this way for a while.
+ * Answers come in the order of the statements, so a slow one delays those behind it. It ends the connection: all that wait
+ * there are run elsewhere by their callers, as are those that fail, and those of requests that are traced.
  */
 import type { PgConnection } from "@effect/sql-pg"
 import { Clock, Context, Effect, Exit, Latch, References } from "effect"
-import { spanName } from "effect/sql/Statement"
-import type { Database, Pipelined } from "../database/Database.ts"
+import type { Database } from "../database/Database.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Time from "../observability/Time.ts"
 
@@ -25,47 +24,17 @@ const batch = 16_000
 /** The time to wait for an answer, in milliseconds. */
 const longestWait = 100
 
-/** The time without pipelining after a statement that took longer, in milliseconds. */
-const pause = 1000
+/** The time without a connection after one has ended, or could not be opened. */
+const pause = "1 second"
 
-/** A connection that is idle for longer is closed: networks drop idle connections silently. */
-const longestIdle = "30 seconds"
-
-type Connection = Pick<PgConnection.PgConnection, "query">
-
-/** The shared connection, which opens when it is wanted, and again after it was closed. */
+/** The shared connection while it is open. */
 interface Shared {
-  readonly wanted: Latch.Latch
-  connection: Connection | undefined
+  readonly connection: Pick<PgConnection.PgConnection, "query">
+  readonly end: () => void
   unanswered: number
   /** The most rows of the statements since none was unanswered. */
   taken: number
-  /** All statements. */
-  used: number
-  /** Until then nothing is sent: milliseconds of the monotonic clock. */
-  restsUntil: number
 }
-
-/** Opens the connection once it is wanted, until it is closed or idle. */
-const keep = (shared: Shared, { open }: Pipelined) =>
-  Effect.gen(function* () {
-    yield* shared.wanted.await
-    const closed = Latch.makeUnsafe()
-    shared.connection = yield* open(() => closed.openUnsafe())
-    const idle = Effect.gen(function* () {
-      for (let before = -1; before !== shared.used; yield* Effect.sleep(longestIdle)) before = shared.used
-    })
-    yield* Effect.raceFirst(closed.await, idle)
-  }).pipe(
-    Effect.ensuring(
-      Effect.sync(() => {
-        shared.connection = undefined
-        shared.wanted.closeUnsafe()
-      })
-    ),
-    Effect.scoped,
-    Effect.catch(() => Effect.sleep("200 millis"))
-  )
 
 // As unchecked as `unsafe` of the client: a text of SQL tells no types.
 function typedRows<A extends object>(result: PgConnection.Result): ReadonlyArray<A>
@@ -84,22 +53,31 @@ export type Short = <A extends object>(
 ) => Effect.Effect<ReadonlyArray<A> | undefined>
 
 /** Reads over the shared connection of a database; the embedded database has none. */
-export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" | "isDown" | "pipelined">) {
-  const { pipelined } = sql
+export const make = Effect.fnUntraced(function* ({
+  answered,
+  openPipelined
+}: Pick<Database, "answered" | "openPipelined">) {
   const clock = yield* Clock.Clock
   const now = () => Time.monotonicMillis(clock)
-  const wanted = Latch.makeUnsafe()
-  const shared: Shared = { wanted, connection: undefined, unanswered: 0, taken: 0, used: 0, restsUntil: -Infinity }
-  const attributes = { ...pipelined?.attributes, "effect.sql.method": "execute" }
   const sending: Array<() => void> = []
-  if (pipelined !== undefined) yield* Effect.forkScoped(Effect.forever(keep(shared, pipelined)))
+  let shared: Shared | undefined
 
-  /** The connection, if it has room for a statement. */
-  const take = () => {
-    if (sql.isDown() || now() < shared.restsUntil) return undefined
-    wanted.openUnsafe()
-    return shared.unanswered < depth && shared.taken < batch ? shared.connection : undefined
-  }
+  const keep = Effect.gen(function* () {
+    if (openPipelined === undefined) return yield* Effect.never
+    const ended = Latch.makeUnsafe()
+    const end = () => ended.openUnsafe()
+    shared = { connection: yield* openPipelined(end), end, unanswered: 0, taken: 0 }
+    yield* ended.await
+  }).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        shared = undefined
+      })
+    ),
+    Effect.scoped,
+    Effect.ignore
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(keep, Effect.sleep(pause))))
 
   /** Sends a statement at the end of this turn of the event loop. */
   const send = (one: () => void) => {
@@ -107,31 +85,20 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
     if (sending.push(one) === 1) setImmediate(() => sending.splice(0).forEach((each) => each()))
   }
 
-  const query = <A extends object>(
-    connection: Connection,
-    text: string,
-    values: ReadonlyArray<unknown>,
-    isTraced: boolean
-  ) => {
-    const rows = Effect.map(connection.query(text, values), typedRows<A>)
-    if (!isTraced) return rows
-    const all = { ...attributes, "db.query.text": text }
-    return Effect.withSpan(rows, spanName(Object.entries(all)), { kind: "client", attributes: all })
-  }
-
   const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>, limit: number) =>
     Effect.contextWith((context: Context.Context<never>) =>
       Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
-        const connection = take()
-        if (connection === undefined) return resume(Effect.undefined)
+        const used = shared
+        const isTraced = Context.get(context, References.TracerEnabled)
+        if (used === undefined || isTraced || used.unanswered >= depth || used.taken >= batch)
+          return resume(Effect.undefined)
         const statement = { started: now(), isOver: false }
         // Nothing may come between this and sending the statement: a place without an answer is lost.
-        shared.unanswered += 1
-        shared.taken += limit
-        shared.used += 1
-        const answered = () => {
-          shared.unanswered -= 1
-          if (shared.unanswered === 0) shared.taken = 0
+        used.unanswered += 1
+        used.taken += limit
+        const free = () => {
+          used.unanswered -= 1
+          if (used.unanswered === 0) used.taken = 0
         }
         const end = (rows: ReadonlyArray<A> | undefined) => {
           if (statement.isOver) return
@@ -139,7 +106,7 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
           clearTimeout(deadline)
           if (rows !== undefined) {
             const took = now() - statement.started
-            sql.answered(took)
+            answered(took)
             const notes = Context.get(context, CurrentNotes)
             if (notes !== undefined) noteStatement(notes, 0, took)
           }
@@ -147,15 +114,15 @@ export const make = Effect.fnUntraced(function* (sql: Pick<Database, "answered" 
         }
         // oxlint-disable-next-line effecttsgo/global-timers-in-effect -- a fiber that sleeps costs 4 µs, and this 0.5 µs
         const deadline = setTimeout(() => {
-          shared.restsUntil = now() + pause
+          used.end()
           end(undefined)
         }, longestWait)
         send(() => {
-          if (statement.isOver) return answered()
-          const rows = query<A>(connection, text, values, Context.get(context, References.TracerEnabled))
+          if (statement.isOver) return free()
+          const rows = Effect.map(used.connection.query(text, values), typedRows<A>)
           // Not interrupted with the caller: the answers after this one would be given up with it.
           Effect.runForkWith(context)(rows).addObserver((exit) => {
-            answered()
+            free()
             end(Exit.isSuccess(exit) ? exit.value : undefined)
           })
         })

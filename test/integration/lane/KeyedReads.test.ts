@@ -100,7 +100,7 @@ layer(services, { excludeTestServices: true })("a read by key", (it) => {
     Effect.gen(function* () {
       const { over, turns } = yield* recorded
       // A shared connection has no turns.
-      const { read } = yield* make(over({ distribution, pipelined: undefined }))
+      const { read } = yield* make(over({ distribution, openPipelined: undefined }))
       yield* withKey(own)(read(searchQuery(searchable[0], {}, { limit: 1, offset: 0 })))
       assert.deepStrictEqual(turns, [expected])
     })
@@ -172,7 +172,7 @@ layer(services, { excludeTestServices: true })("The reads of the lane", (it) => 
     Effect.gen(function* () {
       const { over, turns } = yield* recorded
       // A shared connection has no turns.
-      const database = layerShared(over({ pipelined: undefined }))
+      const database = layerShared(over({ openPipelined: undefined }))
       const reads = yield* Effect.provide(Reads.make, Layer.provideMerge(Layer.fresh(OrgResolver.layer), database))
       const [{ key }] = organizations
       const counts: Array<number> = []

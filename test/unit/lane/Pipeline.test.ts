@@ -1,6 +1,6 @@
 /** Short reads share connections: bounded in number, sent together, and without an answer where one is slow. */
 import { assert, it } from "@effect/vitest"
-import { Array, Deferred, Effect, Exit, Fiber } from "effect"
+import { Array, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
@@ -22,6 +22,8 @@ const pass = Effect.fnUntraced(function* (millis: number) {
 
 const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
+const untraced = Effect.provideService(References.TracerEnabled, false)
+
 /** A short read over one shared connection, which is open, and the number of statements that it was sent. */
 const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, SqlError>) {
   const seen = { sent: 0 }
@@ -30,14 +32,11 @@ const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, 
     return answer
   })
   const short = yield* Pipeline.make({
-    isDown: () => false,
     answered: () => {},
-    pipelined: { attributes: {}, open: () => Effect.succeed({ query: () => counted }) }
+    openPipelined: () => Effect.succeed({ query: () => counted })
   })
-  const read = short("select 1", [], 1)
-  yield* read
   yield* TestClock.adjust(0)
-  return { read, seen, short }
+  return { read: untraced(short("select 1", [], 1)), seen, short }
 })
 
 const noAnswer = Exit.succeed(Exit.succeed(undefined))
@@ -113,12 +112,12 @@ it.effect("a shared connection takes statements of 16,000 rows before all of the
   Effect.gen(function* () {
     const answer = yield* Deferred.make<typeof empty>()
     const { seen, short } = yield* reader(Deferred.await(answer))
-    const pages = yield* Effect.forEach([15_000, 1000, 1], (limit) => begun(short("select 1", [], limit)))
+    const pages = yield* Effect.forEach([15_000, 1000, 1], (limit) => begun(untraced(short("select 1", [], limit))))
     yield* turn
     assert.strictEqual(seen.sent, 2)
     assert.deepStrictEqual(pages[2]?.pollUnsafe(), noAnswer)
     yield* Deferred.succeed(answer, empty)
-    yield* begun(short("select 1", [], 1))
+    yield* begun(untraced(short("select 1", [], 1)))
     yield* turn
     assert.strictEqual(seen.sent, 3)
   })
