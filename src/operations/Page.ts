@@ -7,6 +7,7 @@ import type { Health } from "../api/HealthApi.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { describe } from "../database/SqlFailure.ts"
 import * as Tasks from "../deletions/OperatorTasks.ts"
+import * as TaskCounts from "./TaskCounts.ts"
 import { type Content, document, h, link } from "../http/Html.ts"
 import * as Recent from "./Recent.ts"
 import * as Time from "../observability/Time.ts"
@@ -59,14 +60,18 @@ const requestTiles = (recent: ReadonlyArray<Recent.Slot>, now: number) => {
 
 const tasksLink = (chosen: Chosen) => link("/ops", chosen)
 
-const taskTiles = ({ dead, oldest_due_at, running, scheduled }: Tasks.TaskCounts, now: number) => {
+const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts.Counts, now: number) => {
   const late = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at)
   const linked = (state: State, count: number) =>
-    h("a", { href: tasksLink({ state }) })(Format.count(count, Tasks.mostCounted))
+    h("a", { href: tasksLink({ state }) })(Format.count(count, TaskCounts.mostCounted))
   return [
     tile("Dead deletions", linked("dead", dead), "failed for good", toSeverity(dead, 0, 0)),
     tile("Deletions overdue by", Format.span(Math.max(0, late)), "the oldest", toSeverity(late, minute, 5 * minute)),
-    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, Tasks.mostCounted)} running`)
+    tile(
+      "Deletions waiting",
+      linked("scheduled", scheduled),
+      `and ${Format.count(running, TaskCounts.mostCounted)} running`
+    )
   ]
 }
 
@@ -88,8 +93,8 @@ const readTasks = Effect.fnUntraced(function* (chosen: Chosen) {
   const filter = { state: undefined, organization: undefined, ...chosen }
   const run = <A>(statement: Effect.Effect<A, SqlError, TaskDatabase>) => sql.run(request, statement)
   const reads = {
-    counts: run(Tasks.counts(sql)),
-    ended: run(Tasks.endedByHour(sql)),
+    counts: run(TaskCounts.counts(sql)),
+    ended: run(TaskCounts.endedByHour(sql)),
     tasks: run(Tasks.list(filter, mostTasks))
   }
   return yield* Effect.all(reads, { concurrency: "unbounded" })

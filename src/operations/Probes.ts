@@ -4,7 +4,7 @@ import { Duration, Effect, Layer, Option, Record, Struct, identity } from "effec
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import type { Failure } from "../database/SqlFailure.ts"
 import type { StatementRequest } from "../database/Store.ts"
-import * as Tasks from "../deletions/OperatorTasks.ts"
+import * as TaskCounts from "./TaskCounts.ts"
 import { Sweep } from "../deletions/Sweep.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Loop from "../observability/Loop.ts"
@@ -35,12 +35,15 @@ const backlogProbe = (sql: Database, { gauge }: Metrics.Series) => {
 
   const read = Effect.gen(function* () {
     const before = yield* Time.wall
-    const { dead, now, oldest_due_at, running, scheduled, unsettled_since } = yield* sql.run(probe, Tasks.counts(sql))
+    const { dead, now, oldest_due_at, running, scheduled, unsettled_since } = yield* sql.run(
+      probe,
+      TaskCounts.counts(sql)
+    )
     const [after, then] = [yield* Time.wall, Date.parse(now)]
     const secondsSince = (at: string | null) => (at === null ? 0 : Math.max(0, then - Date.parse(at)) / 1000)
     readAt.set(after / 1000)
     return {
-      ...Record.map({ scheduled, running, dead }, (tasks) => Math.min(Tasks.mostCounted, tasks)),
+      ...Record.map({ scheduled, running, dead }, (tasks) => Math.min(TaskCounts.mostCounted, tasks)),
       oldest: secondsSince(oldest_due_at),
       unsettled: secondsSince(unsettled_since),
       // The server read its clock at some time between the two.

@@ -6,6 +6,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { maximumAttempts } from "../../../src/deletions/Retries.ts"
 import * as Retention from "../../../src/deletions/Retention.ts"
 import * as Tasks from "../../../src/deletions/OperatorTasks.ts"
+import * as TaskCounts from "../../../src/operations/TaskCounts.ts"
 import { CurrentOrganization } from "../../../src/api/Authorization.ts"
 import { State } from "../../../src/api/DeletionTasks.ts"
 import { TaskDatabase } from "../../../src/database/Database.ts"
@@ -29,7 +30,7 @@ layer(Made.layer, Task.onDatabase)("Tasks", (it) => {
       const { sql } = yield* TestDatabase
       yield* addTasks(5000, { organization_id: "'org_old'", state: "'completed'" })
       yield* sql`analyze deletion_tasks`
-      const { result: counts, rows } = yield* readsOf("deletion_tasks", Tasks.counts(sql))
+      const { result: counts, rows } = yield* readsOf("deletion_tasks", TaskCounts.counts(sql))
       assert.isBelow(rows, 200)
       assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
       const [due] = yield* sql<{ at: Date }>`select min(due_at) as at from deletion_tasks`
