@@ -2,6 +2,7 @@
  * The fake of the scheduler: tasks in memory, by the same rules as the database, but without turns, without a bound of a
  * backlog, and with their payloads for good.
  */
+import { randomUUID } from "node:crypto"
 import { Array, DateTime, Duration, Effect, Equal, Layer, Order, Struct } from "effect"
 import { noItems, type Outcome } from "../api/DeletionTasks.ts"
 import * as Time from "../observability/Time.ts"
@@ -35,7 +36,6 @@ const isDead = (task: MemoryTask) => task.attempts >= Retries.maximumAttempts
 export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.succeed(noItems)) =>
   Layer.sync(Scheduler, () => {
     const known = new Map<string, MemoryTask>()
-    let starts = 0
 
     const held = ({ taskId, token }: Claim) => {
       const task = known.get(taskId)
@@ -75,7 +75,7 @@ export const layer = (delay: Duration.Duration, runTask: RunTask = () => Effect.
           if (task === undefined || task.isLocked || task.dueAt > now) return undefined
           const isTakeover = task.token !== ""
           if (isDead(task)) Object.assign(task, { token: "", dueAt: Infinity })
-          else Object.assign(task, { attempts: task.attempts + 1, token: `start_${++starts}`, dueAt: now + 1000 })
+          else Object.assign(task, { attempts: task.attempts + 1, token: randomUUID(), dueAt: now + 1000 })
           return {
             ...Struct.pick(task.delivery, ["organization", "taskId", "idempotencyKey"]),
             scheduledFor: task.receipt.scheduled_for,
