@@ -79,10 +79,9 @@ export const make = Effect.fnUntraced(function* ({
   )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(keep, Effect.sleep(pause))))
 
-  /** Sends a statement at the end of this turn of the event loop. */
+  /** Sends a statement, together with all others of this task. */
   const send = (one: () => void) => {
-    // The client writes before the next microtask, and each request arrives in a task of its own.
-    if (sending.push(one) === 1) setImmediate(() => sending.splice(0).forEach((each) => each()))
+    if (sending.push(one) === 1) process.nextTick(() => sending.splice(0).forEach((each) => each()))
   }
 
   const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>, limit: number) =>
