@@ -1,6 +1,5 @@
 /**
- * Tasks as operators see them: one, a list, counts and replays. The command line, the operators' pages, the doctor, the
- * metrics and the scheduler call this.
+ * Tasks as operators see them: one, a list, and their replay. The command line and the operators' page call this.
  */
 import { Array, DateTime, Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
