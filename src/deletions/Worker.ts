@@ -1,5 +1,5 @@
 /** The worker: fibers that each take a task that is due, and run it. */
-import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Result, Schedule, Semaphore } from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Ref, Result, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Report from "./Report.ts"
@@ -7,11 +7,11 @@ import * as Retries from "./Retries.ts"
 import type { TaskId } from "./Marks.ts"
 import { type Claim, Scheduler, type SchedulerUnavailable, TaskFailed, type TaskPostponed } from "./Scheduler.ts"
 
-/** The tasks that are read at once, and for how long they count: then other organizations may have due ones. */
-const look = { tasks: 256, lasts: 500_000_000n }
+/** The tasks that are read at once. */
+const most = 256
 
-/** The time between looks for a due task while there is none. */
-const idle = Duration.millis(500)
+/** The time between looks for due tasks: while there is none, and since other organizations may have some by then. */
+const pause = Duration.millis(500)
 
 /** The fibers of a worker over a pool of connections, of which it leaves two to the intake and to its own short statements. */
 export const slotsFor = (poolSize: number) => Math.max(1, poolSize - 2)
@@ -24,23 +24,26 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
   const { due } = yield* Scheduler
   const mutex = yield* Semaphore.make(1)
   const running = new Set<TaskId>()
-  let waiting: Array<TaskId> = []
-  let lookAt = 0n
+  const found = yield* Ref.make({ waiting: Array.empty<TaskId>(), lookAt: 0n })
 
   const isRunning = (task: TaskId) =>
     [...running].some(({ organization, taskId }) => taskId === task.taskId && organization === task.organization)
   const mayRun = (task: TaskId) =>
     [...running].filter(({ organization }) => organization === task.organization).length < slots - running.size
 
-  const next = Effect.gen(function* () {
+  const look = Effect.gen(function* () {
     const now = yield* Clock.monotonicTimeNanos
-    if (now >= lookAt) {
-      waiting = (yield* due(look.tasks)).filter((task) => !isRunning(task))
-      lookAt = now + (waiting.length > 0 ? look.lasts : Duration.toNanosUnsafe(idle))
-    }
-    const index = waiting.findIndex(mayRun)
-    const [task] = index < 0 ? [] : waiting.splice(index, 1)
+    const before = yield* Ref.get(found)
+    if (now < before.lookAt) return before
+    const waiting = (yield* due(most)).filter((task) => !isRunning(task))
+    return { waiting, lookAt: now + Duration.toNanosUnsafe(pause) }
+  })
+
+  const next = Effect.gen(function* () {
+    const { lookAt, waiting } = yield* look
+    const task = waiting.find(mayRun)
     if (task !== undefined) running.add(task)
+    yield* Ref.set(found, { waiting: waiting.filter((each) => each !== task), lookAt })
     return task
   })
 
@@ -53,7 +56,7 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
       Effect.sync(() => running.delete(task))
     )
     // There may be more. What others run is due as well, and is not looked at again and again.
-    if (hasRun && waiting.length === 0) lookAt = 0n
+    if (hasRun) yield* Ref.update(found, (known) => (known.waiting.length === 0 ? { ...known, lookAt: 0n } : known))
     return true
   })
 })
@@ -108,8 +111,8 @@ export const run = Effect.fnUntraced(function* (slots: number) {
 
   const slot = Effect.uninterruptible(takeNext(attempt)).pipe(
     Effect.repeat({ while: (hasTaken) => hasTaken }),
-    Effect.retry(Schedule.spaced("500 millis")),
-    Effect.repeat(Schedule.spaced(idle))
+    Effect.retry(Schedule.spaced(pause)),
+    Effect.repeat(Schedule.spaced(pause))
   )
   return yield* Effect.forEach(Array.range(1, slots), () => Loop.forever("The worker", slot), {
     concurrency: "unbounded",
