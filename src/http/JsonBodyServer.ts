@@ -70,9 +70,13 @@ export const parse = (body: Uint8Array): Result.Result<unknown, RequestInvalid> 
   }
 }
 
+// An error that is made takes a stack trace.
+const tooLarge = Effect.suspend(() =>
+  Effect.andThen(note({ refusal: "too_large" }), Effect.fail(new PayloadTooLarge()))
+)
+
 /** Reads the body of a request. A connection that breaks off interrupts it. */
 const readBody = (request: Request): Effect.Effect<Uint8Array, PayloadTooLarge> => {
-  const tooLarge = Effect.andThen(note({ refusal: "too_large" }), Effect.fail(new PayloadTooLarge()))
   if (Number(request.headers["content-length"] ?? 0) > maximumBody) return tooLarge
   return request.arrayBuffer.pipe(
     Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(maximumBody)),
