@@ -81,19 +81,21 @@ export class Superseded extends Data.TaggedError("Superseded") {}
 
 /**
  * Marks the rows that the facts of tasks name, and takes away the marks of those that were undone: lines after their invoice,
- * which another task may hold, so that both have one time. Rows that the database refuses are found by halving.
+ * which another task may hold, so that both have one time. Rows that the database refuses are found by halving. Those that
+ * were deleted before an attempt at a task are changed too, and keep their time.
  */
 export const apply = Effect.fnUntraced(function* (
   sql: Database,
   { ids, organization }: Tasks,
-  attempt: Effect.Effect<Fragment> = Effect.succeed(sql`null, null, null`)
+  attempt?: Effect.Effect<Fragment>
 ) {
   const mark = Effect.fnUntraced(
     function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<Left, SqlError | Superseded> {
       const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
       const [change] = yield* changes(sql`
         select * from mark_rows(
-          ${organization}, ${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[], ${yield* attempt}
+          ${organization}, ${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[],
+          ${attempt === undefined ? sql`null, null, null` : yield* attempt}
         )`)
       if (change?.locked == null) return yield* new Superseded()
       const refused = (change.dropped ?? []).map((id) => `${table} ${id}`)
@@ -121,13 +123,19 @@ export const apply = Effect.fnUntraced(function* (
     )
 
   const markAll = Effect.fnUntraced(function* (table: string) {
+    const deletedBefore = sql`
+        union
+        select coalesce(line, invoice), min(deleted_at)::text from deletion_rows
+        where organization_id = ${organization} and task_id = any (${ids}::uuid[]) and table_name = ${table}
+          and holds and undone_at is null and is_next and is_deleted and row_updated_at < deleted_at
+        group by 1`
     const found = yield* inMarking(
       sql,
       rows(sql`
         select coalesce(line, invoice) as id, coalesce(min(deleted_at) filter (where to_mark)::text, '') as time from deletion_work
         where organization_id = ${organization} and task_id = any (${ids}::uuid[]) and table_name = ${table}
           and (to_mark or to_unmark)
-        group by 1`)
+        group by 1 ${attempt === undefined ? sql`` : deletedBefore}`)
     )
     return yield* markEach(table, Array.chunksOf(found, mostRows))
   })

@@ -98,17 +98,18 @@ end;
 -- `is_next`: a line is marked after its invoice.
 create view deletion_rows as
   select d.*, 'invoices' as table_name, null as line, t.id as invoice, t.is_deleted, t.deleted_at as row_deleted_at,
+    t.updated_at as row_updated_at,
     deletion_verdict(null, d.clinic_id, d.client_id, null, array[t.home_clinic, t.servicing_clinic], t.client_id) as fits,
     true as is_next
   from deletions d join invoices t on t.organization_id = d.organization_id and t.id = d.id
   where d.kind = 'invoice'
   union all
-  select d.*, 'invoice_lines', t.id, t.invoice, t.is_deleted, t.deleted_at,
+  select d.*, 'invoice_lines', t.id, t.invoice, t.is_deleted, t.deleted_at, t.updated_at,
     deletion_verdict(d.invoice_id, d.clinic_id, null, t.invoice, array[t.clinic], null), true
   from deletions d join invoice_lines t on t.organization_id = d.organization_id and t.id = d.id
   where d.kind = 'line'
   union all
-  select d.*, 'invoice_lines', t.id, t.invoice, t.is_deleted, t.deleted_at, null,
+  select d.*, 'invoice_lines', t.id, t.invoice, t.is_deleted, t.deleted_at, t.updated_at, null,
     not exists (select from invoices i where i.organization_id = d.organization_id and i.id = d.id and not i.is_deleted)
   from deletions d join invoice_lines t on t.organization_id = d.organization_id and t.invoice = d.id
   where d.kind = 'invoice';

@@ -248,5 +248,25 @@ Task.suite("a row that cannot be marked", {
       where organization_id = 'org_a' and invoice = 'i2' and is_deleted`
     assert.deepStrictEqual(marked, [{ lines: 2500, isInSeveral: true }])
     yield* sql`drop function refuse cascade`
+  }),
+  "keeps no row that was deleted before from a new updated_at, which it gets once": Effect.gen(function* () {
+    const sql = yield* seedInvoices
+    const before = "2026-01-01 00:00:00+00"
+    const loaded = sql`update invoice_lines set is_deleted = true, deleted_at = ${before} where id = 'i3a'`
+    yield* keepingTimes(sql, loaded)
+    yield* onUpdate(raising("P0001"))
+    const claim = yield* Task.claimedFor({
+      invoices: [{ invoice_id: "i3" }],
+      invoice_lines: [{ invoice_line_id: "i3a" }]
+    })
+    const line = Effect.map(rowsOf(sql), (rows) => rows.find(({ id }) => id === "i3a"))
+    const unchanged = yield* line
+    yield* Task.runOne(claim)
+    const changed = yield* line
+    assert.strictEqual(changed?.deleted_at, before)
+    assert.isAbove(millisOf(changed?.updated_at), millisOf(unchanged?.updated_at))
+    yield* Task.runOne(claim)
+    assert.deepStrictEqual(yield* line, changed)
+    yield* sql`drop trigger meddle on invoices`
   })
 })
