@@ -8,7 +8,7 @@ import { elsewhere, settler } from "../../support/deletions/sessions.ts"
 import * as Loaders from "./loaders.ts"
 import { fits, inserting, insertX, insertX1, invoice, line, loaded, settled } from "./loaders.ts"
 import { claimedFor, delay, deleted, runOne, suite } from "../../support/deletions/tasks.ts"
-import { addFacts, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { addFacts, addTasks, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { readsOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const writes = { ...Loaders.ways, "truncate and reload": Loaders.reload }
@@ -140,11 +140,24 @@ suite("facts", {
   }),
   "of other rows are not read by a statement, whatever its session wrote before": Effect.gen(function* () {
     const sql = yield* Loaders.begin()
+    yield* addTasks(1, { organization_id: "'org_a'" })
     yield* addFacts(5000, { kind: "case n % 2 when 0 then 'invoice' else 'line' end", verdict: "'deleted'" })
     const insert = (from: number, to: number) => sql`
       insert into invoice_lines (organization_id, id, invoice)
       select 'org_a', 'a' || n, 'b' || n from generate_series(${from}::int, ${to}::int) n`
     const last = Effect.andThen(insert(1, 500), readsOf("deletions", insert(501, 501)))
     assert.strictEqual((yield* sql.withTransaction(last)).rows, 0)
+  }),
+  "are not looked for by writers that began while their organization had no task": Effect.gen(function* () {
+    const sql = yield* Loaders.begin()
+    yield* addFacts(2, { verdict: "'deleted'", id: "'named' || n" })
+    const insert = (id: string) => sql`
+      insert into invoices (organization_id, id) values ('org_b', ${id}), ('org_a', ${id})`
+    const spared = yield* readsOf("deletions", insert("named1"))
+    assert.strictEqual(spared.rows, 0)
+    yield* addTasks(1, { organization_id: "'org_a'" })
+    yield* insert("named2")
+    const marked = yield* sql`select organization_id as owner from invoices where id = 'named2' and is_deleted`
+    assert.deepStrictEqual<unknown>(marked, [{ owner: "org_a" }])
   })
 })
