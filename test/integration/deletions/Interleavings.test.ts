@@ -5,13 +5,16 @@ import { TestClock } from "effect/testing"
 import * as Sweep from "../../../src/deletions/Sweep.ts"
 import * as Loaders from "./loaders.ts"
 import * as Task from "../../support/deletions/tasks.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { isDistributed, TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
 
+// Citus merges no rows of records, and prepares no transaction that was on several servers.
+const hasAll = !isDistributed()
+
 const Loader = Schema.Struct({
-  way: Schema.Literals(Record.keys(Loaders.ways)),
+  way: Schema.Literals(Record.keys(Loaders.ways).filter((way) => hasAll || !way.startsWith("merge"))),
   isolation: Schema.Literals(["read committed", "repeatable read"]),
-  end: Schema.Literals(["commit", "prepare", "rollback"])
+  end: Schema.Literals(hasAll ? ["commit", "prepare", "rollback"] : ["commit", "rollback"])
 })
 
 /** What happens next: a step of a loader, of the worker, or of one of two sweeps. */
@@ -109,8 +112,8 @@ const play = Effect.fnUntraced(function* ({ items, moves, ...loaders }: typeof S
   }
   const late = yield* sql`
     select d.id from deletions d where verdict = 'not_found' and (
-      (kind = 'invoice' and exists (select from invoices i where i.id = d.id))
-      or (kind = 'line' and exists (select from invoice_lines l where l.id = d.id))
+      (kind = 'invoice' and exists (select from invoices i where i.organization_id = d.organization_id and i.id = d.id))
+      or (kind = 'line' and exists (select from invoice_lines l where l.organization_id = d.organization_id and l.id = d.id))
     )`
   assert.isEmpty(late, "each item is judged")
 })

@@ -76,7 +76,7 @@ const fill = Effect.gen(function* () {
     yield* addFacts(remembered + 2, { task_id: `'${id}'`, verdict, undone_at: "case n when 2 then now() end" })
   }
   // Reads cut microseconds off.
-  yield* sql`update deletion_tasks set finished_at = finished_at + interval '999 microseconds'`
+  yield* sql`update deletion_tasks set finished_at = (finished_at at time zone 'UTC' + interval '999 microseconds') at time zone 'UTC'`
 })
 
 const page = { limit: 100, offset: 0 }
