@@ -1,5 +1,4 @@
-/** HTML as values that escape every text and attribute, and the headers of pages: one policy, one ETag. */
-import { hash } from "node:crypto"
+/** HTML as values that escape every text and attribute, and the headers of pages: one policy. */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { compress } from "./Compression.ts"
@@ -112,18 +111,11 @@ export const secured = (response: HttpServerResponse.HttpServerResponse, scripts
   })
 }
 
-/** Adds an ETag, and responds 304 to a browser that has the content already. It is compressed once. */
-export const cacheable = (response: HttpServerResponse.HttpServerResponse) => {
-  const { body } = response
-  // Weak: the same for each content encoding.
-  const etag = `W/"${hash("sha256", body._tag === "Uint8Array" ? body.body : "", "base64url")}"`
-  const headers = { etag, "cache-control": "no-cache" }
-  const whole = HttpServerResponse.setHeaders(response, headers)
+/** Serves a document: browsers keep it for five minutes, and it is compressed once for each encoding. */
+export const serveDocument = (given: HttpServerResponse.HttpServerResponse) => {
   const made = new Map<string, HttpServerResponse.HttpServerResponse>()
-  const unchanged = HttpServerResponse.empty({ status: 304, headers })
-  return Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
-    request.headers["if-none-match"]?.includes(etag) === true
-      ? unchanged
-      : compress(whole, request.headers["accept-encoding"], made)
+  const response = HttpServerResponse.setHeader(given, "cache-control", "max-age=300")
+  return Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+    compress(response, headers["accept-encoding"], made)
   )
 }

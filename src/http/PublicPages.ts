@@ -5,7 +5,7 @@ import { Context, Effect, Function, Layer, Option, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { downgrade } from "../api/openapi/JsonSchemas.ts"
-import { baseStyle, cacheable, document, h, secured } from "./Html.ts"
+import { baseStyle, serveDocument, document, h, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -110,7 +110,7 @@ const inlineScripts = (page: string) =>
 const protect = Function.memoize((response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   const page = body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
-  return cacheable(secured(response, inlineScripts(page)))
+  return serveDocument(secured(response, inlineScripts(page)))
 })
 
 const protectedPage = HttpRouter.middleware((handled) => Effect.flatMap(handled, protect)).layer
@@ -134,7 +134,7 @@ const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf
 const serve = (path: `/${string}`, make: () => object) =>
   HttpRouter.use(
     Effect.fnUntraced(function* (router) {
-      const response = yield* Effect.cached(Effect.sync(() => cacheable(HttpServerResponse.jsonUnsafe(make()))))
+      const response = yield* Effect.cached(Effect.sync(() => serveDocument(HttpServerResponse.jsonUnsafe(make()))))
       yield* router.add("GET", path, Effect.flatten(response))
     })
   )
