@@ -155,7 +155,8 @@ const service = (settings: Settings) => {
   const ofRoles = roles.map((role) => layers[role])
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
   const routes = ofRoles.map((role) => role.routes)
-  const app = Server.appOf(Layer.mergeAll(Server.operationsRoutes, Server.landing(settings), ...routes))
+  const pages = Layer.mergeAll(Server.operationsRoutes, Server.landing(settings), ...routes)
+  const app = Server.appOf(Layer.provide(pages, Server.shownKeys(settings)))
   // While it drains, the worker begins no task.
   const started = Layer.merge(draining(settings), Databases.afterMigration(settings, background)).pipe(
     Layer.provideMerge(Listener.layer(app, { ...settings, isMeasured: true })),

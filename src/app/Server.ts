@@ -68,7 +68,11 @@ export const landing = ({ databaseUrl, roles }: Settings) =>
         Option.isNone(databaseUrl) ? Option.getOrUndefined(page)?.url : undefined
       )
     )
-  ).pipe(Layer.provide(Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])))
+  )
+
+/** The keys that all pages show: those of the demo data. */
+export const shownKeys = ({ databaseUrl }: Settings) =>
+  Layer.succeed(PublicPages.DemoKeys, Option.isNone(databaseUrl) ? demoKeys : [])
 
 /** The path of deliveries. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`

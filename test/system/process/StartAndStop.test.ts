@@ -68,6 +68,15 @@ describe.concurrent("A start", long, () => {
       assert.notInclude(output(), "Operators")
     })
   )
+
+  it.live("on demo data has pages with the demo's key, whose examples can be pasted", () =>
+    Effect.gen(function* () {
+      const { client } = yield* Program.startUsed({})
+      for (const path of ["/", "/api/v3/docs"])
+        assert.include((yield* client.call({ path, method: "GET" })).text, Client.keys.oakridge, path)
+      assert.include((yield* client.call({ path: "/api/v1/docs", method: "GET" })).text, "org_oakridge")
+    })
+  )
 })
 
 // Not concurrent: otherwise the starts above and the stops below would run at the same time.
