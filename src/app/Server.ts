@@ -40,7 +40,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspReads.han
 /** The data API, its OpenAPI document and its documentation page. */
 export const dataApiRoutes = below(
   dataApiPrefix,
-  Layer.merge(HttpApiBuilder.layer(DataApi), PublicPages.documentation(DataApi, "quick-start-data-api.md")),
+  Layer.merge(HttpApiBuilder.layer(DataApi), PublicPages.documentation(DataApi, "quick-start-data-api.md", "bearer")),
   dataApiHandlers
 )
 

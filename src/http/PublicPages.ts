@@ -116,7 +116,7 @@ const protect = Function.memoize((response: HttpServerResponse.HttpServerRespons
 const protectedPage = HttpRouter.middleware((handled) => Effect.flatMap(handled, protect)).layer
 
 /** The configuration of Scalar: nothing is loaded from elsewhere, and fields are in the contract's order. */
-const scalar = (key: string | undefined) => ({
+const scalar = (key: string | undefined, scheme: string | undefined) => ({
   withDefaultFonts: false,
   orderSchemaPropertiesBy: "preserve",
   telemetry: false,
@@ -125,7 +125,9 @@ const scalar = (key: string | undefined) => ({
   mcp: { disabled: true },
   hideClientButton: true,
   defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
-  authentication: { preferredSecurityScheme: "bearer", securitySchemes: { bearer: { token: key ?? "" } } }
+  ...(scheme !== undefined && {
+    authentication: { preferredSecurityScheme: scheme, securitySchemes: { [scheme]: { token: key ?? "" } } }
+  })
 })
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
@@ -142,10 +144,13 @@ const serve = (path: `/${string}`, make: () => object) =>
 /**
  * Serves the OpenAPI documents of an API, and its documentation, where requests can be sent. The documentation begins with
  * a quick start in Markdown, with the first demo key.
+ *
+ * @param scheme the security scheme of its requests
  */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
-  start: `quick-start-${string}.md`
+  start: `quick-start-${string}.md`,
+  scheme?: string
 ) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -155,7 +160,7 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const introduction = Option.getOrElse(Context.getOption(api.annotations, OpenApi.Description), () => "")
       const page = HttpApiScalar.layer(
         api.annotate(OpenApi.Description, `${quickStart}\n\n## Introduction\n\n${introduction}`),
-        { scalar: scalar(demo?.key) }
+        { scalar: scalar(demo?.key, scheme) }
       )
       return Layer.mergeAll(
         Layer.provide(page, protectedPage),
