@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import * as Server from "../../../src/app/Server.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as Metrics from "../../../src/observability/Metrics.ts"
+import { endpoints } from "../../contract/Contract.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -92,3 +93,9 @@ it.effect("a counter is there at 0 once it is requested, and is the same one eac
     assert.deepStrictEqual(yield* samples, { [name]: 1 })
   }).pipe(withRegistry)
 )
+
+it("each endpoint of the data API has figures of its own, in a process that serves it", () => {
+  const paths = endpoints.map(({ path }) => `/api/v3${path}`)
+  assert.includeMembers(Server.endpointsOf({ dataApi: true }), paths)
+  assert.notIncludeMembers(Server.endpointsOf({ dataApi: false }), paths)
+})
