@@ -93,287 +93,140 @@ create table columns_of_records (
   primary key (organization_id, id)
 );
 
-create table organizations (
+-- Each line of a table has columns that belong together.
+create table organizations ( -- The owner of clinics and of all their records.
   like columns_of_records including all,
-  name       text collate "C",
-  updated_at timestamptz not null default now(),
+  name text collate "C", updated_at timestamptz not null default now(),
   constraint id_of_the_organization check (id = organization_id)
 );
-create index organizations_order                  on organizations (organization_id, updated_at, id);
-create index organizations_changed_before_created on organizations (organization_id, updated_at, id) where updated_at < created_at;
-create index organizations_created_at             on organizations (organization_id, created_at, updated_at, id);
-comment on table organizations is 'An organization: the owner of clinics and of all their records';
 
 create table clinics (
   like columns_of_records including all,
-  clinic_pims_id    text collate "C",
-  name              text collate "C",
-  time_zone         text collate "C",
-  url               text collate "C",
-  organization      text collate "C",
-  processor_account text collate "C",
+  clinic_pims_id text collate "C", name text collate "C", time_zone text collate "C", url text collate "C",
+  organization text collate "C", processor_account text collate "C",
   constraint time_zone_known check (is_time_zone(time_zone))
 );
-create index clinics_order          on clinics (organization_id, created_at, id);
-create index clinics_clinic_pims_id on clinics (organization_id, clinic_pims_id, created_at, id);
-create index clinics_name           on clinics (organization_id, name, created_at, id);
-comment on table clinics is 'A clinic of the organization';
 
 create table products (
   like columns_of_records including all,
-  clinic                    text collate "C",
-  product_code              text collate "C",
-  pims_id                   text collate "C",
-  product_name              text collate "C",
-  retail_price              numeric,
-  member_price              numeric,
-  member_cancellation_price numeric,
-  modified_at               timestamptz not null default now()
+  clinic text collate "C", product_code text collate "C", pims_id text collate "C", product_name text collate "C",
+  retail_price numeric, member_price numeric, member_cancellation_price numeric,
+  modified_at timestamptz not null default now()
 );
-comment on table products is 'A product of a clinic';
 
 create table pets (
   like columns_of_records including all,
-  name          text collate "C",
-  species       text collate "C",
-  breed         text collate "C",
-  sex           text collate "C",
-  date_of_birth date,
-  clinic        text collate "C",
-  client_id     text collate "C",
-  updated_at    timestamptz not null default now()
+  name text collate "C", species text collate "C", breed text collate "C", sex text collate "C", date_of_birth date,
+  clinic text collate "C", client_id text collate "C", updated_at timestamptz not null default now()
 );
-comment on table pets is 'A pet of a client';
 
-create table subscriptions (
+create table subscriptions ( -- Of a pet to a wellness plan.
   like columns_of_records including all,
-  pet               text collate "C",
-  clinic            text collate "C",
-  plan_name         text collate "C",
-  status            text collate "C",
-  start_date        timestamptz,
-  end_date          timestamptz,
-  cancelled_at      timestamptz,
-  price             numeric,
-  billing_frequency text collate "C",
-  auto_renew        boolean not null default false,
-  updated_at        timestamptz not null default now()
+  pet text collate "C", clinic text collate "C", plan_name text collate "C", status text collate "C",
+  start_date timestamptz, end_date timestamptz, cancelled_at timestamptz,
+  price numeric, billing_frequency text collate "C", auto_renew boolean not null default false,
+  updated_at timestamptz not null default now()
 );
-comment on table subscriptions is 'The subscription of a pet to a wellness plan';
 
-create table pet_benefits (
+create table pet_benefits ( -- What a plan grants a pet.
   like columns_of_records including all,
-  pet                           text collate "C",
-  subscription                  text collate "C",
-  benefit_name                  text collate "C",
-  benefit_description           text collate "C",
-  wellness_plan_name            text collate "C",
-  is_addon                      boolean not null default false,
-  revenue_to_recognize_per_unit numeric,
-  retail_value                  numeric,
-  provided                      numeric,
-  remaining                     numeric,
-  is_unlimited                  boolean not null default false,
-  rounding_addition             numeric,
-  is_perk                       boolean not null default false,
-  in_kind_discount              numeric,
-  parent_petbenefit             text collate "C",
-  updated_at                    timestamptz not null default now(),
-  inactivation_date             timestamptz,
-  activation_date               timestamptz,
-  product_ids                   text[] not null default '{}',
-  removed                       boolean not null default false
+  pet text collate "C", subscription text collate "C", benefit_name text collate "C", benefit_description text collate "C",
+  wellness_plan_name text collate "C", is_addon boolean not null default false,
+  revenue_to_recognize_per_unit numeric, retail_value numeric, provided numeric, remaining numeric,
+  is_unlimited boolean not null default false, rounding_addition numeric, is_perk boolean not null default false,
+  in_kind_discount numeric, parent_petbenefit text collate "C", updated_at timestamptz not null default now(),
+  inactivation_date timestamptz, activation_date timestamptz, product_ids text[] not null default '{}',
+  removed boolean not null default false
 );
-comment on table pet_benefits is 'A benefit that a plan grants a pet';
 
-create table payment_plans (
+create table payment_plans ( -- The schedule of payments of a subscription.
   like columns_of_records including all,
-  subscription       text collate "C",
-  pet                text collate "C",
-  clinic             text collate "C",
-  status             text collate "C",
-  payment_amount     numeric,
-  number_of_payments integer,
-  payments_made      integer,
-  frequency          text collate "C",
-  next_payment_date  timestamptz,
-  updated_at         timestamptz not null default now()
+  subscription text collate "C", pet text collate "C", clinic text collate "C", status text collate "C",
+  payment_amount numeric, number_of_payments integer, payments_made integer, frequency text collate "C",
+  next_payment_date timestamptz, updated_at timestamptz not null default now()
 );
-comment on table payment_plans is 'The schedule of payments of a subscription';
 
-create table payment_intents (
+create table payment_intents ( -- A scheduled payment of a plan, and its outcome.
   like columns_of_records including all,
-  clinic_name                 text collate "C",
-  clinic_id                   text collate "C",
-  pet                         text collate "C",
-  subscription                text collate "C",
-  payment_amount              numeric,
-  scheduled_date              timestamptz,
-  captured_date               timestamptz,
-  paid                        boolean not null default false,
-  is_refunded                 boolean not null default false,
-  is_test                     boolean not null default false,
-  updated_at                  timestamptz not null default now(),
-  is_modify_catchup_payment   boolean not null default false,
-  payment_modifications       text[],
-  processor_payment_intent_id text collate "C",
-  attempt_number              integer,
-  original_amount_received    numeric,
-  refunded_amount             numeric,
-  plan_name                   text collate "C",
-  species                     text collate "C",
-  plan_header                 text collate "C",
-  payment_split_to_platform   numeric,
-  payment_split_to_processor  numeric,
-  payment_split_to_clinic     numeric
+  clinic_name text collate "C", clinic_id text collate "C", pet text collate "C", subscription text collate "C",
+  payment_amount numeric, scheduled_date timestamptz, captured_date timestamptz,
+  paid boolean not null default false, is_refunded boolean not null default false, is_test boolean not null default false,
+  updated_at timestamptz not null default now(),
+  is_modify_catchup_payment boolean not null default false, payment_modifications text[],
+  processor_payment_intent_id text collate "C", attempt_number integer,
+  original_amount_received numeric, refunded_amount numeric,
+  plan_name text collate "C", species text collate "C", plan_header text collate "C",
+  payment_split_to_platform numeric, payment_split_to_processor numeric, payment_split_to_clinic numeric
 );
-comment on table payment_intents is 'A scheduled payment of a plan, and its outcome';
 
-create table cancellation_payment_intents (
+create table cancellation_payment_intents ( -- The settlement of a cancelled plan.
   like columns_of_records including all,
-  clinic_name                                 text collate "C",
-  clinic_id                                   text collate "C",
-  date                                        timestamptz,
-  discounted                                  boolean not null default false,
-  discounted_amount                           numeric,
-  new_price                                   numeric,
-  percent_discount                            numeric,
-  pet                                         text collate "C",
-  subscription                                text collate "C",
-  payments                                    numeric,
-  payment_amount                              numeric,
-  payment_or_refund                           text collate "C",
-  payment_intent_or_refund_id                 text collate "C",
-  total_benefits_consumed_at_retail_price     numeric,
-  total_benefits_consumed_at_discounted_price numeric,
-  reason                                      text collate "C",
-  early_cancellation_fee                      numeric,
-  refund_ids                                  text[] not null default '{}',
-  is_succeeded                                boolean not null default false,
-  is_test                                     boolean not null default false,
-  updated_at                                  timestamptz not null default now(),
-  plan_name                                   text collate "C",
-  species                                     text collate "C",
-  plan_header                                 text collate "C"
+  clinic_name text collate "C", clinic_id text collate "C", date timestamptz,
+  discounted boolean not null default false, discounted_amount numeric, new_price numeric, percent_discount numeric,
+  pet text collate "C", subscription text collate "C", payments numeric, payment_amount numeric,
+  payment_or_refund text collate "C", payment_intent_or_refund_id text collate "C",
+  total_benefits_consumed_at_retail_price numeric, total_benefits_consumed_at_discounted_price numeric,
+  reason text collate "C", early_cancellation_fee numeric, refund_ids text[] not null default '{}',
+  is_succeeded boolean not null default false, is_test boolean not null default false,
+  updated_at timestamptz not null default now(),
+  plan_name text collate "C", species text collate "C", plan_header text collate "C"
 );
-comment on table cancellation_payment_intents is 'The settlement of a cancelled plan';
 
-create table invoices (
+create table invoices ( -- Of a clinic to a client.
   like columns_of_records including all,
-  home_clinic      text collate "C",
-  servicing_clinic text collate "C",
-  client_id        text collate "C",
-  pet              text collate "C",
-  invoice_pims_id  text collate "C",
-  invoice_date     timestamptz,
-  status           text collate "C",
-  subtotal         numeric,
-  discount         numeric,
-  tax              numeric,
-  total            numeric,
-  is_deleted       boolean not null default false,
-  deleted_at       timestamptz,
-  updated_at       timestamptz not null default now()
+  home_clinic text collate "C", servicing_clinic text collate "C", client_id text collate "C", pet text collate "C",
+  invoice_pims_id text collate "C", invoice_date timestamptz, status text collate "C",
+  subtotal numeric, discount numeric, tax numeric, total numeric,
+  is_deleted boolean not null default false, deleted_at timestamptz, updated_at timestamptz not null default now()
 );
-create index invoices_search_visiting        on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id) where home_clinic is distinct from servicing_clinic;
-comment on table invoices is 'An invoice of a clinic to a client';
 
 create table invoice_lines (
   like columns_of_records including all,
-  invoice              text collate "C",
-  clinic               text collate "C",
-  pet                  text collate "C",
-  invoice_line_pims_id text collate "C",
-  product_code         text collate "C",
-  product_name         text collate "C",
-  quantity             numeric,
-  unit_price           numeric,
-  discount             numeric,
-  total                numeric,
-  is_deleted           boolean not null default false,
-  deleted_at           timestamptz,
-  updated_at           timestamptz not null default now()
+  invoice text collate "C", clinic text collate "C", pet text collate "C", invoice_line_pims_id text collate "C",
+  product_code text collate "C", product_name text collate "C",
+  quantity numeric, unit_price numeric, discount numeric, total numeric,
+  is_deleted boolean not null default false, deleted_at timestamptz, updated_at timestamptz not null default now()
 );
-comment on table invoice_lines is 'A line of an invoice';
 
-create table consumption_logs (
+create table consumption_logs ( -- The consumption of a benefit by an invoice line.
   like columns_of_records including all,
-  home_clinic                       text collate "C",
-  servicing_clinic                  text collate "C",
-  invoice_pims_id                   text collate "C",
-  invoice_date                      timestamptz,
-  invoice_line                      text collate "C",
-  invoice_line_aje_delta_discounted numeric,
-  invoice_line_aje_delta_gross      numeric,
-  invoice_line_pims_id              text collate "C",
-  pet                               text collate "C",
-  pet_benefit                       text collate "C",
-  product_code                      text collate "C",
-  product_name                      text collate "C",
-  qty_available_on_plan             numeric,
-  qty_consumed                      numeric,
-  qty_in_plan                       numeric,
-  qty_out_of_plan                   numeric,
-  qty_remaining                     numeric,
-  revenue_in_plan_total             numeric,
-  revenue_out_of_plan_total         numeric,
-  revenue_to_recognize_total        numeric,
-  revenue_to_recognize_per_unit     numeric,
-  is_unlimited_benefit              boolean not null default false,
-  subscription                      text collate "C",
-  updated_at                        timestamptz not null default now(),
-  is_deleted                        boolean not null default false
+  home_clinic text collate "C", servicing_clinic text collate "C",
+  invoice_pims_id text collate "C", invoice_date timestamptz, invoice_line text collate "C",
+  invoice_line_aje_delta_discounted numeric, invoice_line_aje_delta_gross numeric,
+  invoice_line_pims_id text collate "C", pet text collate "C", pet_benefit text collate "C",
+  product_code text collate "C", product_name text collate "C",
+  qty_available_on_plan numeric, qty_consumed numeric, qty_in_plan numeric, qty_out_of_plan numeric, qty_remaining numeric,
+  revenue_in_plan_total numeric, revenue_out_of_plan_total numeric,
+  revenue_to_recognize_total numeric, revenue_to_recognize_per_unit numeric,
+  is_unlimited_benefit boolean not null default false, subscription text collate "C",
+  updated_at timestamptz not null default now(), is_deleted boolean not null default false
 );
-comment on table consumption_logs is 'The consumption of a benefit by an invoice line';
 
-create table charges (
+create table charges ( -- The amount owed for an invoice, and what was paid.
   like columns_of_records including all,
-  home_clinic         text collate "C",
-  servicing_clinic    text collate "C",
-  invoice             text collate "C",
-  invoice_pims_id     numeric,
-  payment_method_id   text collate "C",
-  status              text collate "C",
-  original_amount     numeric,
-  current_amount      numeric,
-  net_paid            numeric,
-  paid_amount         numeric,
-  overpaid_amount     numeric,
-  outstanding_balance numeric,
-  refunded_amount     numeric,
-  updated_at          timestamptz not null default now(),
-  pet                 text collate "C"
+  home_clinic text collate "C", servicing_clinic text collate "C", invoice text collate "C", invoice_pims_id numeric,
+  payment_method_id text collate "C", status text collate "C", original_amount numeric, current_amount numeric,
+  net_paid numeric, paid_amount numeric, overpaid_amount numeric, outstanding_balance numeric, refunded_amount numeric,
+  updated_at timestamptz not null default now(), pet text collate "C"
 );
-create index charges_visiting        on charges (organization_id, servicing_clinic, updated_at, id) where home_clinic is distinct from servicing_clinic;
-comment on table charges is 'The amount owed for an invoice, and what was paid';
 
-create table charge_payments (
+create table charge_payments ( -- A payment towards a charge.
   like columns_of_records including all,
-  currency   text collate "C",
-  status     text collate "C",
-  amount     numeric,
-  charge     text collate "C",
+  currency text collate "C", status text collate "C", amount numeric, charge text collate "C",
   updated_at timestamptz not null default now()
 );
-comment on table charge_payments is 'A payment towards a charge';
 
 create table charge_adjustments (
   like columns_of_records including all,
-  charge     text collate "C",
-  amount     numeric,
-  reason     text collate "C",
-  updated_at timestamptz not null default now()
+  charge text collate "C", amount numeric, reason text collate "C", updated_at timestamptz not null default now()
 );
-comment on table charge_adjustments is 'An adjustment of a charge';
 
 create table charge_refunds (
   like columns_of_records including all,
-  refund_date timestamptz,
-  amount      numeric,
-  charge      text collate "C",
-  updated_at  timestamptz not null default now()
+  refund_date timestamptz, amount numeric, charge text collate "C", updated_at timestamptz not null default now()
 );
-comment on table charge_refunds is 'A refund of a charge';
+
+drop table columns_of_records;
 
 -- The indexes of searches: by each filter; by the time of the last change, and once more for rows where that precedes the
 -- creation (times of a writer); and by the creation. Rows that a search shows only on request are apart, by a column before
@@ -397,7 +250,8 @@ do $indexes$ declare name text; place text; filters text[]; filter text; begin
   loop
     foreach filter in array filters loop
       execute format(
-        case when place like '%, %' then 'create index %1$s_search_%2$s on %1$s (organization_id, %2$s, %3$s, id) where %2$s is not null'
+        case when place like '%, %'
+          then 'create index %1$s_search_%2$s on %1$s (organization_id, %2$s, %3$s, id) where %2$s is not null'
           else 'create index %1$s_%2$s on %1$s (organization_id, %2$s, %3$s, id)' end,
         name, filter, place);
     end loop;
@@ -407,5 +261,10 @@ do $indexes$ declare name text; place text; filters text[]; filter text; begin
     execute format('create index %I on %I (organization_id, created_at)', name || '_created', name);
   end loop;
 end $indexes$;
-
-drop table columns_of_records;
+create index clinics_order on clinics (organization_id, created_at, id);
+create index clinics_clinic_pims_id on clinics (organization_id, clinic_pims_id, created_at, id);
+create index clinics_name on clinics (organization_id, name, created_at, id);
+create index invoices_search_visiting on invoices (organization_id, servicing_clinic, is_deleted, updated_at, id)
+  where home_clinic is distinct from servicing_clinic;
+create index charges_visiting on charges (organization_id, servicing_clinic, updated_at, id)
+  where home_clinic is distinct from servicing_clinic;
