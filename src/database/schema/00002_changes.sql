@@ -34,10 +34,8 @@ create function change_scope() returns text language sql stable return concat_ws
   (select system_identifier from pg_control_system()), (select oid from pg_database where datname = current_database()));
 
 -- The scope of a table's changes.
-create function change_place(name text) returns text language sql stable return concat_ws('/', change_scope(),
-  (select oid from pg_class where relname = name and relnamespace = (
-    select relnamespace from pg_class where oid = 'home.organizations'::regclass
-  )));
+create function change_place(name text) returns text language sql stable
+  return concat_ws('/', change_scope(), to_regclass(format('home.%I', name))::oid);
 
 create function change_wal(place pg_lsn) returns bigint language sql immutable parallel safe return (place - '0/0')::bigint;
 
@@ -66,16 +64,11 @@ create table change_marks (
 );
 
 -- Times of the order of changes, a row a minute at most: each change below a position is older than its time.
-create table change_times (
-  position bigint primary key,
-  at       timestamptz not null
-);
+create table change_times (position bigint primary key, at timestamptz not null);
 
 -- The records that were deleted from their tables.
 create table removals (
-  organization_id text collate "C" not null,
-  table_name      text collate "C" not null,
-  id              text collate "C" not null,
+  organization_id text collate "C" not null, table_name text collate "C" not null, id text collate "C" not null,
   change_position bigint not null,
   primary key (organization_id, table_name, id)
 );
@@ -100,9 +93,7 @@ end $kept$;
 create function record_removed() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $function$
 begin
-  if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off';
   insert into home.removals values (old.organization_id, tg_table_name, old.id, home.change_position())
     on conflict (organization_id, table_name, id) do update set change_position = excluded.change_position;
   return null;
@@ -156,11 +147,7 @@ end $function$;
 create procedure render(name text) language plpgsql as $procedure$
 declare
   feed change_feeds;
-  field text;
-  parent text;
-  inside text := '';
-  separator text := '';
-  json text := '''{''';
+  json text;
   on_update text := '';
   on_change text := '';
   on_insert text := '';
@@ -171,18 +158,17 @@ declare
   );
 begin
   select * into strict feed from change_feeds where table_name = name;
-  foreach field in array feed.fields loop
-    parent := case when strpos(field, '.') > 0 then split_part(field, '.', 1) else '' end;
-    if parent <> inside then
-      if inside <> '' then json := json || E'\n    || ''}'''; end if;
-      if parent <> '' then json := json || format(E'\n    || %L', separator || to_json(parent) || ':{'); separator := ''; end if;
-      inside := parent;
-    end if;
-    json := json || format(E'\n    || %L || coalesce(%s, ''null'')',
-      separator || to_json(case when parent = '' then field else split_part(field, '.', 2) end) || ':', rendering(name, field));
-    separator := ',';
-  end loop;
-  json := json || case when inside <> '' then E'\n    || ''}''' else '' end || E'\n    || ''}''';
+  select string_agg(format('%L || coalesce(%s, ''null'')%s', opening || to_json(field) || ':', rendering(name, path), closing),
+      E'\n    || ' order by n) || E'\n    || ''}'''
+    into json
+    from (
+      select n, path, field,
+        case n when 1 then '{' else ',' end
+          || case when parent <> coalesce(lag(parent) over (order by n), '') then to_json(parent) || ':{' else '' end as opening,
+        case when parent <> coalesce(lead(parent) over (order by n), '') then ' || ''}''' end as closing
+      from unnest(feed.fields) with ordinality f (path, n)
+      cross join lateral (select substring(path from '^(.*)[.]'), substring(path from '[^.]*$')) p (parent, field)
+    ) fields;
   if feed.changed_at is not null then
     on_update := format($update$
       new.%1$I := case when keeps_times then greatest(new.%1$I, old.%1$I) else old.%1$I end;$update$, feed.changed_at);
@@ -372,9 +358,7 @@ declare
 begin
   if pg_is_in_recovery() then return; end if;
   -- Nobody may have a cursor of a mark that a crash can lose.
-  if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off';
   select * into newest from home.change_marks order by timeline desc limit 1;
   select home.change_base() + pg_snapshot_xmax(pg_current_snapshot())::text::bigint into ceiling;
   if (newest.timeline, newest.started_at) is distinct from (own, started) then
@@ -533,18 +517,7 @@ begin
       $query$, feed) into found;
     highest := greatest(highest, found);
   end loop;
-  with recursive owners (owner, name) as (
-    (select r.organization_id, r.table_name from home.removals r order by r.organization_id, r.table_name limit 1)
-    union all
-    select next.* from owners cross join lateral (
-      select r.organization_id, r.table_name from home.removals r where (r.organization_id, r.table_name) > (owner, name)
-      order by r.organization_id, r.table_name limit 1
-    ) next
-  )
-  select max((
-    select max(r.change_position) from home.removals r where r.organization_id = owner and r.table_name = name
-  )) from owners into found;
-  highest := greatest(highest, found);
+  highest := greatest(highest, (select max(change_position) from home.removals));
   -- A new base is for all feeds, and one alone is begun anew without it.
   execute format('lock table %s in share row exclusive mode', (
     select string_agg(format('home.%I', table_name), ', ' order by table_name) from home.change_feed_states()
