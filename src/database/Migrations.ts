@@ -123,11 +123,7 @@ const apply = (sql: PgClient.PgClient, name: string, statements: Migrations[stri
           name text collate "C" primary key,
           applied_at timestamptz not null default now(),
           roles text not null default '${defaultPrefix}'
-        );
-        comment on table migrations is 'The migrations that were applied';
-        comment on column migrations.name is 'Its name';
-        comment on column migrations.applied_at is 'The time at which it was applied';
-        comment on column migrations.roles is 'With what the names of the roles begin';`)
+        )`)
       if ((yield* sql`select from migrations where name = ${name}`).length > 0) return false
       yield* sql`
         insert into migrations (name, roles)

@@ -44,10 +44,7 @@ end $function$;
 -- Adds the checks of values that all tables of records have, by the types of their columns. The name of a constraint says
 -- which column it is about, and why. Can be called again after a column was added: it does not read the rows, which
 -- validate_records does.
-create procedure describe_records(name text) language plpgsql as $procedure$
-declare
-  given record;
-begin
+create procedure describe_records(name text) language plpgsql as $procedure$ declare given record; begin
   for given in
     select format(check_name, attname) as constraint_name, format(condition, attname) as condition
     from pg_attribute
@@ -76,10 +73,7 @@ begin
   end loop;
 end $procedure$;
 
-create procedure validate_records(name text) language plpgsql as $procedure$
-declare
-  given name;
-begin
+create procedure validate_records(name text) language plpgsql as $procedure$ declare given name; begin
   for given in select conname from pg_constraint where conrelid = name::regclass and not convalidated loop
     execute format('alter table %I validate constraint %I', name, given);
   end loop;

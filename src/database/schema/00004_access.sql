@@ -2,38 +2,23 @@
 
 -- The API keys. Of a key, only its SHA-256 is stored.
 create table api_keys (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  name            text not null,
-  prefix          text not null, -- The first characters of the key, to recognize it.
-  key_hash        bytea not null unique,
-  created_at      timestamptz not null default now(),
-  last_used_on    date,
-  revoked_at      timestamptz,
-  primary key (organization_id, id)
+  organization_id text collate "C" not null, id text collate "C" not null, primary key (organization_id, id),
+  name text not null, prefix text not null, -- The first characters of the key, to recognize it.
+  key_hash bytea not null unique,
+  created_at timestamptz not null default now(), last_used_on date, revoked_at timestamptz
 );
 
 -- The secrets with which organizations sign their deliveries.
 create table intake_secrets (
-  organization_id text collate "C" not null,
-  id              text collate "C" not null,
-  secret          text not null,
-  created_at      timestamptz not null default now(),
-  revoked_at      timestamptz,
-  primary key (organization_id, id)
+  organization_id text collate "C" not null, id text collate "C" not null, primary key (organization_id, id),
+  secret text not null, created_at timestamptz not null default now(), revoked_at timestamptz
 );
 
 -- The changes that operators made. The service can only add to it.
 create table audit_log (
-  organization_id text collate "C" not null,
-  id              uuid not null default gen_random_uuid(),
-  at              timestamptz not null default clock_timestamp(),
-  actor           text not null,
-  source          text not null,
-  action          text not null,
-  target          text not null, -- The task, key or secret that was changed.
-  result          text not null,
-  primary key (organization_id, id)
+  organization_id text collate "C" not null, id uuid not null default gen_random_uuid(), primary key (organization_id, id),
+  at timestamptz not null default clock_timestamp(), actor text not null, source text not null,
+  action text not null, target text not null, result text not null -- The target: a task, a key or a secret.
 );
 -- `audit list` reads all entries, newest first.
 create index audit_log_at     on audit_log (at desc);
@@ -104,10 +89,7 @@ set search_path = pg_catalog, pg_temp as $function$
     'practice_data_api', 'practice_data_intake', 'practice_data_worker', 'practice_data_writer'))
 $function$;
 
-create procedure revoke_from_others() language plpgsql as $procedure$
-declare
-  given record;
-begin
+create procedure revoke_from_others() language plpgsql as $procedure$ declare given record; begin
   for given in select * from grants_to_others() loop
     execute format('revoke all on %s %s from %s cascade', given.kind, given.object, given.grantee);
   end loop;
