@@ -21,11 +21,11 @@ const snapshotText = (resources: ReadonlyArray<Resource>) => {
       'tokens', coalesce(f.tokens, '{}'),
       'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0), 'keptFrom', coalesce(n.kept_from, 0),
       -- A standby has no marks of its own run, so its snapshot is refused.
-      'wal', case when pg_is_in_recovery() then 0 else change_wal(pg_current_wal_flush_lsn()) end,
+      'wal', case when pg_is_in_recovery() then 0 else pg_current_wal_flush_lsn() - '0/0'::pg_lsn end,
       'organization', $1::text,
       'isInPlace', coalesce(f.is_in_place, false),
       'isMarked', coalesce(n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time(), false),
-      'proven', m.proven, 'durableUntil', change_wal(m.durable_until))::text
+      'proven', m.proven, 'durableUntil', m.durable_until - '0/0'::pg_lsn)::text
     from (
       select json_object_agg(table_name, token) as tokens,
         bool_and(place = concat_ws('/', s.scope, to_regclass(table_name)::oid)) as is_in_place

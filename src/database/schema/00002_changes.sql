@@ -37,8 +37,6 @@ create function change_scope() returns text language sql stable return concat_ws
 create function change_place(name text) returns text language sql stable
   return concat_ws('/', change_scope(), to_regclass(format('home.%I', name))::oid);
 
-create function change_wal(place pg_lsn) returns bigint language sql immutable parallel safe return (place - '0/0')::bigint;
-
 create function change_token() returns text language sql volatile return left(gen_random_uuid()::text, 8);
 
 -- The tables of records. Written by publish.
@@ -56,7 +54,6 @@ create table change_marks (
   timeline      integer primary key,
   token         text not null unique default change_token(), -- The mark in cursors.
   proven        bigint not null, -- Every transaction below had ended by then. Where the mark has survived, so have they.
-  forked_at     pg_lsn, -- The position in the log at which the timeline branched off. Null if unknown.
   marked_at     timestamptz not null default clock_timestamp(),
   started_at    timestamptz not null,
   durable_until pg_lsn, -- If the mark has survived, so has the log before this position.
@@ -353,7 +350,6 @@ declare
   newest home.change_marks;
   lowest bigint;
   ceiling bigint;
-  fork pg_lsn;
   ended pg_lsn;
 begin
   if pg_is_in_recovery() then return; end if;
@@ -393,24 +389,19 @@ begin
             and newest.marked_at > checkpoint_time - interval '5 min'
         )
       end;
-      fork := newest.forked_at;
-    -- The end of the recovery, if that was of a standby: after a crash it would be another's.
+    -- The end of the recovery, if that was of a standby: after a crash it would be another's. A promotion replays each whole
+    -- record that was received, unless the recovery had a target before.
     elsif pg_last_wal_receive_lsn() is not null then
-      fork := pg_last_wal_replay_lsn();
-      -- A promotion replays each whole record that was received, unless the recovery had a target before.
-      ended := case
-        when exists (
-          select from pg_settings where name ~ '^recovery_target(_lsn|_name|_time|_xid)?$' and setting <> ''
-        ) then fork
-        else greatest(fork, pg_last_wal_receive_lsn())
-      end;
+      ended := greatest(pg_last_wal_replay_lsn(), case when not exists (
+        select from pg_settings where name ~ '^recovery_target(_lsn|_name|_time|_xid)?$' and setting <> ''
+      ) then pg_last_wal_receive_lsn() end);
     end if;
     update home.change_marks set
       durable_until = greatest(durable_until, ended),
       timeline = case timeline when own then (select least(min(timeline), 0) - 1 from home.change_marks) else timeline end
     where timeline = newest.timeline and timeline > 0;
-    insert into home.change_marks (timeline, started_at, forked_at, proven, kept_from)
-      values (own, started, fork, 0, coalesce(newest.kept_from, 0));
+    insert into home.change_marks (timeline, started_at, proven, kept_from)
+      values (own, started, 0, coalesce(newest.kept_from, 0));
     -- A server that restarts again and again for weeks has fewer.
     delete from home.change_marks
     where timeline < 0 and timeline >= (select min(timeline) + 1000 from home.change_marks);
@@ -427,8 +418,7 @@ begin
     between clock_timestamp() - interval '1 min' and clock_timestamp() then return; end if;
   -- The clock was set back: with these rows, newer changes would have no time until the clock reaches them.
   delete from home.change_times where at > clock_timestamp();
-  insert into home.change_times values (ceiling, clock_timestamp())
-    on conflict (position) do nothing;
+  insert into home.change_times values (ceiling, clock_timestamp()) on conflict do nothing;
 end $function$;
 
 -- Forgets the order of more than 31 days ago, and the removals before: only cursors that have expired need those. A cursor
