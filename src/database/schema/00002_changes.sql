@@ -192,37 +192,35 @@ begin
       perform set_config('practice_data.deletes', known, true);
     end if;
     if left(known, 1) = '1' then
-      perform from home.deletions d
-      where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s and d.undone_at is null;
-      looks := found;
-    end if;
-    if looks then
-      for fact in
-        select d.*, d.verdict = 'not_found' and d.kind = %3$L
-          and (tg_op = 'INSERT' or (new.id, new.organization_id) is distinct from (old.id, old.organization_id)) as is_new
-        from home.deletions d
-        where d.organization_id = new.organization_id and home.deletion_key(d.organization_id, d.id) %4$s and d.undone_at is null
-      loop
-        if fact.is_new then
-          insert into home.deletions_unsettled (organization_id, task_id) values (new.organization_id, fact.task_id);
+      perform from home.deletions d where %4$s;
+      if found then
+        for fact in
+          select d.*, d.verdict = 'not_found' and d.kind = %3$L and (
+              tg_op = 'INSERT' or (new.id, new.organization_id) is distinct from (old.id, old.organization_id)
+            ) as is_new, home.deletion_verdict(d.invoice_id, d.clinic_id, d.client_id, %5$s) as fits
+          from home.deletions d where %4$s
+        loop
+          if fact.is_new then
+            insert into home.deletions_unsettled (organization_id, task_id) values (new.organization_id, fact.task_id);
+          end if;
+          if fact.holds or fact.is_new and fact.fits = 'deleted' then deleted := least(deleted, fact.deleted_at); end if;
+        end loop;
+        -- The first time of a deletion stays.
+        if deleted is not null and (old.is_deleted or not new.is_deleted) then
+          new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
+          new.is_deleted := true;
         end if;
-        if fact.holds or fact.is_new and 'deleted' = home.deletion_verdict(fact.invoice_id, fact.clinic_id, fact.client_id, %5$s) then
-          deleted := least(deleted, fact.deleted_at);
-        end if;
-      end loop;
-      -- The first time of a deletion stays.
-      if deleted is not null and (old.is_deleted or not new.is_deleted) then
-        new.deleted_at := case when old.is_deleted then coalesce(old.deleted_at, deleted) else deleted end;
-        new.is_deleted := true;
       end if;
     end if;
   end if;$kept$, keys.new, keys.old, keys.kind, keys.named, keys.own) into kept
     from (values
-      ('invoices', 'new.id', 'old.id', 'invoice', '= home.deletion_key(new.organization_id, new.id)
+      ('invoices', 'new.id', 'old.id', 'invoice', 'd.organization_id = new.organization_id and d.undone_at is null
+          and home.deletion_key(d.organization_id, d.id) = home.deletion_key(new.organization_id, new.id)
           and d.kind = ''invoice'' and d.id = new.id',
         'null, array[new.home_clinic, new.servicing_clinic], new.client_id'),
       ('invoice_lines', 'new.id, new.invoice', 'old.id, old.invoice', 'line',
-        '= any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])
+        'd.organization_id = new.organization_id and d.undone_at is null and home.deletion_key(d.organization_id, d.id)
+          = any (array[home.deletion_key(new.organization_id, new.id), home.deletion_key(new.organization_id, new.invoice)])
           and d.id = case when d.kind = ''line'' then new.id else new.invoice end',
         'new.invoice, array[new.clinic], null')
     ) keys (table_name, new, old, kind, named, own) where table_name = name;
@@ -233,7 +231,6 @@ create or replace function %1$I() returns trigger language plpgsql set search_pa
 declare
   keeps_times constant boolean := coalesce(nullif(current_setting('practice_data.keep_times', true), '')::boolean, false);
   known text;
-  looks boolean := false;
   fact record;
   deleted timestamptz;
 begin
