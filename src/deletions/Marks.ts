@@ -63,18 +63,10 @@ export const judge = (sql: Database, { ids, organization }: Tasks) =>
 
 /** The number of rows that others hold, and those that the database refused, each with its table, and the first reason. */
 interface Left {
-  readonly locked: number
-  readonly refused: ReadonlyArray<string>
-  readonly reason: string | null
+  locked: number
+  readonly refused: Array<string>
+  reason: string | null
 }
-
-const nothing: Left = { locked: 0, refused: [], reason: null }
-
-const joined = (one: Left, another: Left): Left => ({
-  locked: one.locked + another.locked,
-  refused: [...one.refused, ...another.refused],
-  reason: one.reason ?? another.reason
-})
 
 /** Another attempt has the task. */
 export class Superseded extends Data.TaggedError("Superseded") {}
@@ -89,8 +81,14 @@ export const apply = Effect.fnUntraced(function* (
   { ids, organization }: Tasks,
   attempt?: Effect.Effect<Fragment>
 ) {
+  const left: Left = { locked: 0, refused: [], reason: null }
+  const refuse = (table: string, refused: ReadonlyArray<string>, reason: string) => {
+    for (const id of refused) left.refused.push(`${table} ${id}`)
+    if (refused.length > 0) left.reason ??= reason
+  }
+
   const mark = Effect.fnUntraced(
-    function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<Left, SqlError | Superseded> {
+    function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<void, SqlError | Superseded> {
       const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
       const [change] = yield* changes(sql`
         select * from mark_rows(
@@ -98,29 +96,30 @@ export const apply = Effect.fnUntraced(function* (
           ${attempt === undefined ? sql`null, null, null` : yield* attempt}
         )`)
       if (change?.locked == null) return yield* new Superseded()
-      const refused = (change.dropped ?? []).map((id) => `${table} ${id}`)
-      const reason = refused.length === 0 ? null : "A trigger dropped the change of a row"
-      return { locked: change.locked, refused, reason }
+      left.locked += change.locked
+      refuse(table, change.dropped ?? [], "A trigger dropped the change of a row")
     },
     (marked, table, some) =>
       Effect.catchIf(
-        marked,
+        inMarking(sql, marked),
         (error): error is SqlError => isSqlError(error) && !isPassing(error),
         (error) =>
           some.length > 1
-            ? markEach(table, Array.chunksOf(some, Math.ceil(some.length / 2)))
-            : Effect.succeed({ ...nothing, refused: some.map(({ id }) => `${table} ${id}`), reason: safeReason(error) })
+            ? markEach(table, Array.split(some, 2))
+            : Effect.sync(() =>
+                refuse(
+                  table,
+                  some.map(({ id }) => id),
+                  safeReason(error)
+                )
+              )
       )
   )
 
   const markEach = (
     table: string,
     parts: ReadonlyArray<ReadonlyArray<Row>>
-  ): Effect.Effect<Left, SqlError | Superseded> =>
-    Effect.map(
-      Effect.forEach(parts, (part) => mark(table, part)),
-      Array.reduce(nothing, joined)
-    )
+  ): Effect.Effect<void, SqlError | Superseded> => Effect.forEach(parts, (part) => mark(table, part), { discard: true })
 
   const markAll = Effect.fnUntraced(function* (table: string) {
     const deletedBefore = sql`
@@ -137,8 +136,10 @@ export const apply = Effect.fnUntraced(function* (
           and (to_mark or to_unmark)
         group by 1 ${attempt === undefined ? sql`` : deletedBefore}`)
     )
-    return yield* markEach(table, Array.chunksOf(found, mostRows))
+    yield* markEach(table, Array.chunksOf(found, mostRows))
   })
 
-  return joined(yield* markAll("invoices"), yield* markAll("invoice_lines"))
+  yield* markAll("invoices")
+  yield* markAll("invoice_lines")
+  return left
 })
