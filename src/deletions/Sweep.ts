@@ -4,7 +4,7 @@
  * then, applies the facts, and applies them again as those transactions end. A loader may run for hours and delays nothing.
  * Any number of workers may sweep, each with notes of its own.
  */
-import { Array, Context, Duration, Effect, Layer, Ref, Schema } from "effect"
+import { Array, Context, Duration, Effect, Equal, Layer, Ref, Schema } from "effect"
 import { NIL } from "uuid"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
@@ -36,18 +36,14 @@ const mostNotes = 5000
 const pause = Duration.millis(500)
 
 const isSame = (one: Batch, another: Batch) =>
-  one.isLeft === another.isLeft &&
-  one.awaited.size === another.awaited.size &&
-  [...one.awaited].every((id) => another.awaited.has(id))
+  one.isLeft === another.isLeft && Equal.equals(one.awaited, another.awaited)
 
 /** Joins neighbours that wait for the same transactions. */
-const joined = (batches: ReadonlyArray<Batch>) =>
-  batches.reduce<ReadonlyArray<Batch>>((all, batch) => {
-    const last = all.at(-1)
-    return last !== undefined && isSame(last, batch)
-      ? [...all.slice(0, -1), { ...last, until: batch.until }]
-      : [...all, batch]
-  }, [])
+const joined = Array.match({
+  onEmpty: () => [],
+  onNonEmpty: (batches: Array.NonEmptyReadonlyArray<Batch>) =>
+    Array.groupWith(batches, isSame).map((same) => ({ ...same[0], until: Array.lastNonEmpty(same).until }))
+})
 
 /** The batches of a sweep, the snapshot up to which it has read, and the transactions that were open. */
 interface State {
@@ -107,15 +103,10 @@ export const make = Effect.gen(function* () {
 
   /** Applies the facts of tasks. Returns those that have rows left: others hold or refuse them, or the database failed. */
   const applyOwn = Effect.fnUntraced(function* (noted: Marks.Tasks) {
-    const ids = yield* asSweep(unapplied(noted))
-    if (ids.length === 0) return ids
-    const own = { organization: noted.organization, ids }
-    const applied = Effect.gen(function* () {
-      yield* Marks.judge(sql, own)
-      const rows = yield* Marks.apply(sql, own)
-      return rows.locked + rows.refused.length > 0 ? yield* unapplied(own) : []
-    })
-    return yield* asSweep(Effect.orElseSucceed(applied, () => ids))
+    const own = { ...noted, ids: yield* asSweep(unapplied(noted)) }
+    if (own.ids.length === 0) return own.ids
+    yield* Effect.ignore(asSweep(Effect.andThen(Marks.judge(sql, own), Marks.apply(sql, own))))
+    return yield* asSweep(unapplied(own))
   })
 
   /** Applies the facts of a batch. Returns the tasks that have rows left; undefined if it has no tasks. */
