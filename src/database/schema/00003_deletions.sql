@@ -6,25 +6,18 @@
 
 -- A task for each delivery to the intake. Its id is derived from the organization and the key.
 create table deletion_tasks (
-  organization_id     text collate "C" not null,
-  id                  uuid not null,
-  idempotency_key     text collate "C" not null,
-  fingerprint         bytea not null,
-  payload             jsonb, -- The items; null once TASK_RETENTION is over.
-  invoices_count      integer not null,
-  invoice_lines_count integer not null,
-  received_at         timestamptz not null,
-  scheduled_for       timestamptz not null,
-  state               text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead', 'cancelled')),
-  attempts            integer not null default 0,
-  due_at              timestamptz, -- When to run. One that runs is taken over then, unless its worker has its row locked.
-  claim_token         uuid,
-  started_at          timestamptz,
-  finished_at         timestamptz,
-  last_error          text,
-  outcome             jsonb,
-  is_known            boolean not null default true, -- The organization had a row or a signing secret. All others share a limit.
-  primary key (organization_id, id)
+  organization_id text collate "C" not null, id uuid not null, primary key (organization_id, id),
+  idempotency_key text collate "C" not null, fingerprint bytea not null,
+  payload         jsonb, -- The items; null once TASK_RETENTION is over.
+  invoices_count  integer not null, invoice_lines_count integer not null,
+  is_known        boolean not null default true, -- The organization had a row or a signing secret. All others share a limit.
+  received_at     timestamptz not null, scheduled_for timestamptz not null,
+  state           text not null default 'scheduled' check (state in ('scheduled', 'running', 'completed', 'dead', 'cancelled')),
+  attempts        integer not null default 0,
+  due_at          timestamptz, -- When to run. One that runs is taken over then, unless its worker has its row locked.
+  claim_token     uuid,
+  started_at      timestamptz, finished_at timestamptz,
+  last_error      text, outcome jsonb
 );
 
 -- Without a leading organization: for tasks of all organizations.
@@ -49,21 +42,17 @@ return hashtextextended(id collate "C", hashtextextended(organization_id collate
 -- `deleted`; `failed`: a row could not be marked; `not_found`: judged when its row comes; `forgotten`: about to go; or the
 -- reason of a mismatch. A fact that holds deletes each row with its id, and each line of this invoice.
 create table deletions (
-  organization_id text collate "C" not null,
-  task_id         uuid not null,
+  organization_id text collate "C" not null, task_id uuid not null,
   kind            text collate "C" not null check (kind in ('invoice', 'line')),
   item            integer not null,
   id              text collate "C" not null,
-  deleted_at      timestamptz not null,
+  clinic_id       text collate "C", client_id text collate "C", invoice_id text collate "C",
+  deleted_at      timestamptz not null, undone_at timestamptz,
   verdict         text collate "C" not null,
-  clinic_id       text collate "C",
-  client_id       text collate "C",
-  invoice_id      text collate "C",
   holds           boolean not null generated always as (
     verdict in ('deleted', 'failed')
     or verdict = 'not_found' and clinic_id is null and client_id is null and invoice_id is null
   ) stored,
-  undone_at       timestamptz,
   -- With the organization in front, a plan of a time without statistics would read all its facts by this index.
   primary key (task_id, kind, item, organization_id)
 );
@@ -74,12 +63,10 @@ create index deletions_forgotten  on deletions (organization_id, task_id) where 
 -- Tasks whose facts are to be applied again, for transactions that were open at `since`. Workers, operators and writers of rows
 -- only add, so that none waits.
 create table deletions_unsettled (
-  organization_id text collate "C" not null,
-  id              uuid not null default gen_random_uuid(),
+  organization_id text collate "C" not null, id uuid not null default gen_random_uuid(), primary key (organization_id, id),
   task_id         uuid not null,
   since           timestamptz not null default clock_timestamp(),
-  written_by      xid8 not null default pg_current_xact_id(),
-  primary key (organization_id, id)
+  written_by      xid8 not null default pg_current_xact_id()
 );
 create index deletions_unsettled_order on deletions_unsettled (written_by, organization_id, id);
 create index deletions_unsettled_task  on deletions_unsettled (organization_id, task_id);
@@ -157,8 +144,7 @@ $function$;
 create function mark_rows(
   organization text, table_name text, ids text[], times timestamptz[], task uuid, token uuid, at timestamptz,
   out locked integer, out dropped text[]
-) language plpgsql set lock_timeout = '500ms' set enable_nestloop = on set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off set jit = off as $function$
+) language plpgsql set enable_nestloop = on set enable_hashjoin = off as $function$
 declare
   last constant timestamptz := '9999-12-31 23:59:59.999999+00';
 begin
@@ -217,14 +203,15 @@ create function finish_deletion(
 declare
   result jsonb;
 begin
-  if refused = '{}' and locked > 0 then return '{"postponed": "Other transactions hold rows that it deletes"}'; end if;
+  perform from home.deletion_tasks t
+  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
+  if not found then return null; end if;
   if refused <> '{}' then
-    perform from home.deletion_tasks t
-    where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running' for no key update;
-    if not found then return null; end if;
     update home.deletions d set verdict = 'failed' from home.deletion_rows r
     where r.organization_id = organization and r.task_id = task and r.table_name || ' ' || coalesce(r.line, r.invoice) = any (refused)
       and d.organization_id = organization and d.task_id = task and d.kind = r.kind and d.item = r.item;
+  elsif locked > 0 then
+    return '{"postponed": "Other transactions hold rows that it deletes"}';
   end if;
   select jsonb_build_object(
       'invoices', '{"deleted": 0, "not_found": 0, "clinic_mismatch": 0, "client_mismatch": 0}'
@@ -247,12 +234,9 @@ begin
   end if;
   update home.deletion_tasks t
   set state = 'completed', outcome = result, due_at = null, claim_token = null, last_error = null, finished_at = at
-  where t.organization_id = organization and t.id = task and t.claim_token = token and t.state = 'running';
-  if not found then return null; end if;
-  if (result #> '{invoices, not_found}' <> '0' or result #> '{invoice_lines, not_found}' <> '0') and most < (
-    select count(*) from (
-      select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' limit most + 1
-    ) d
+  where t.organization_id = organization and t.id = task;
+  if result @? '$.*.not_found ? (@ > 0)' and exists (
+    select from home.deletions d where d.organization_id = organization and d.verdict = 'not_found' offset most
   ) then
     update home.deletions d set verdict = 'forgotten'
     where d.organization_id = organization and d.task_id = task and d.verdict = 'not_found' and d.undone_at is null;

@@ -25,13 +25,13 @@ const privileges = {
     "change_marks",
     // Neither the payload nor why an attempt failed.
     "deletion_tasks (organization_id id idempotency_key invoices_count invoice_lines_count received_at scheduled_for state attempts started_at finished_at outcome)",
-    "deletions (organization_id task_id verdict undone_at)",
+    "deletions (organization_id task_id undone_at verdict)",
     "deletions_unsettled",
     "migrations",
     "removals"
   ],
   "intake INSERT": [
-    "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at is_known)"
+    "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count is_known received_at scheduled_for due_at)"
   ],
   "intake SELECT": [
     "deletion_tasks",
