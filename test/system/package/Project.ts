@@ -63,7 +63,6 @@ const make = Effect.gen(function* () {
     // Those that the documents use.
     "openapi-fetch@0.17.0",
     "openapi-typescript@7.13.0",
-    "standardwebhooks@1.1.1",
     `${oldNode}@${oldestVersion}`
   ]
   const [used] = yield* Effect.all([usedFolder, install(bare, tarball), install(whole, tarball, ...others)], {
