@@ -101,7 +101,7 @@ export const apply = Effect.fnUntraced(function* (
     },
     (marked, table, some) =>
       Effect.catchIf(
-        inMarking(sql, marked),
+        marked,
         (error): error is SqlError => isSqlError(error) && !isPassing(error),
         (error) =>
           some.length > 1

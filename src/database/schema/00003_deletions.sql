@@ -121,8 +121,8 @@ create view deletion_work as select * from (
 ) work
 where to_mark or to_unmark or to_judge;
 
--- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting. They have the
--- search path of their caller, since triggers of others look up names in it.
+-- The work of the worker. Each call of such a function is a transaction of its own, which keeps nobody waiting, and which Citus
+-- runs beside the rows. They have the search path of their caller, since triggers of others look up names in it.
 --
 -- Its settings: rows are looked up by their ids, however few or many the planner takes them for; without the index by
 -- invoice, as in a first load, the lines are read once.
@@ -130,11 +130,8 @@ create function deletion_settings() returns void language sql as $function$
   select set_config('lock_timeout', '500ms', true), set_config('enable_seqscan', 'off', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
     set_config('enable_nestloop', has_index::text, true), set_config('enable_hashjoin', (not has_index)::text, true),
-    set_config('plan_cache_mode', case when is_distributed then 'auto' else 'force_generic_plan' end, true)
-  from (select
-    to_regclass('home.invoice_lines_search_invoice') is not null as has_index,
-    to_regclass('pg_dist_partition') is not null as is_distributed
-  ) i
+    set_config('plan_cache_mode', case when to_regclass('pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, true)
+  from (select to_regclass('home.invoice_lines_search_invoice') is not null) i (has_index)
 $function$;
 
 -- Marks invoices or lines at their times, or takes away the marks of those without one. A row that was deleted before keeps its
@@ -144,7 +141,8 @@ $function$;
 create function mark_rows(
   organization text, table_name text, ids text[], times timestamptz[], task uuid, token uuid, at timestamptz,
   out locked integer, out dropped text[]
-) language plpgsql set enable_nestloop = on set enable_hashjoin = off as $function$
+) language plpgsql set lock_timeout = '500ms' set enable_nestloop = on set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off set jit = off as $function$
 declare
   last constant timestamptz := '9999-12-31 23:59:59.999999+00';
 begin
