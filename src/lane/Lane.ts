@@ -39,7 +39,8 @@ const findKey = ({ headers, method }: IncomingMessage): string | undefined => {
 /** Takes the whole body of a request and calls `answer`. Where that is undefined, puts the body back. */
 const answerBody = (request: IncomingMessage, answer: (body: Uint8Array) => Answer | undefined): Answer | undefined => {
   const body: unknown = request.read()
-  const found = body instanceof Uint8Array ? answer(body) : undefined
+  // One that came in pieces is read in pieces.
+  const found = body instanceof Uint8Array && request.readableLength === 0 ? answer(body) : undefined
   if (found === undefined && body !== null) request.unshift(body)
   return found
 }

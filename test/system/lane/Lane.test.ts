@@ -35,6 +35,11 @@ layer(Layer.provideMerge(Layer.effectDiscard(revoked), TwoWays.layer), live)("Th
     ["100 KB in packets of 999 bytes", inPieces(textOf(large(100_000)), 999), "200"],
     ["more than 256 KiB", [textOf(large(2 ** 18))], "413"],
     ["7 KB that are not valid, in packets of 100 bytes", inPieces(textOf(padded), 100), "422"],
+    [
+      "valid JSON, and more in other packets",
+      textOf(requestTo("/charges/search", `{}${" ".repeat(50)},`)).split(/(?=[ ,]+$)/),
+      "422"
+    ],
     ["7 KB after a 100", [textOf(header("expect", "100-continue")(padded))], "422"]
   ] as const)("read the same of a body of %s", ([, pieces, status]) =>
     Effect.map(agreeOn({ pieces }), (responses) =>
