@@ -2,29 +2,29 @@
  * Reads whose statement looks up the API key on its way, for which a single record costs 25 to 35 % less CPU time. Where
  * that cannot be, the key is looked up first.
  */
-import { Context, Effect, Predicate, Redacted } from "effect"
+import { Context, Effect, Schedule } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
-import type { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
+import type { CredentialStoreDown, OrgMismatch, RecordStoreDown, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database, isSameDatabase } from "../database/Database.ts"
 import * as OrganizationReads from "../database/OrganizationReads.ts"
-import { digestBytes, type KeyRow, keyStatement, resolveRow, OrgResolver } from "../keys/OrgResolver.ts"
+import { digestBytes, type KeyRow, keyStatement, resolveRow } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Pipeline from "./Pipeline.ts"
 
-/** The API key of a request, and its SHA-256 as text. */
+/** The API key of a request. */
 export class PresentedKey extends Context.Service<
   PresentedKey,
   {
-    // Redacted only where it leaves the lane: the map behind `Redacted` is slow to collect.
-    readonly key: string
+    /** The SHA-256 of the key, as text. */
     readonly digest: string
+    /** The organization that the request names. */
+    readonly named: string | null
+    /** Looks up the organization of the key by a statement of its own. */
+    readonly lookUp: Effect.Effect<string, LookUpError>
   }
 >()("practice-data/lane/KeyedReads/PresentedKey") {}
 
-export type KeyError = Unauthorized | CredentialStoreDown
-
-/** Finds the organization of an API key, by the key and its digest. */
-export type LookUp = (key: string, digest: string) => Effect.Effect<string, KeyError>
+export type LookUpError = Unauthorized | CredentialStoreDown | OrgMismatch | TooManyRequests
 
 /** Longer pages delay the answers behind them, and a look-up costs little beside them. */
 const longestPage = 250
@@ -53,81 +53,57 @@ export const keyedText = ({
     select null, ${selected} from k cross join lateral (${owned}) r`
 }
 
-/** The texts of queries for the hash of a key, which are kept. */
-const makeTexts = () => {
-  const known = new Map<string, string>()
-  return <Row>(query: OrganizationReads.Query<Row>) => {
-    const found = known.get(query.text)
-    if (found !== undefined) return found
-    if (known.size >= maximumTexts) known.clear()
-    const text = keyedText(query)
-    known.set(query.text, text)
-    return text
-  }
+/** Notes the organization of a key, and refuses a request that names another. */
+export const admit = (id: string, named: string | null) => {
+  const noted = note({ organization: id })
+  if (named === null) return noted
+  const checked = CurrentOrganization.check({ organization: named })
+  return Effect.andThen(noted, Effect.provideService(checked, CurrentOrganization, { id }))
 }
 
-/** Reads for the key of the request, and look-ups of keys, from a database of the records. */
+/** Makes reads for the key of the request, from a database of the records. */
 export const make = Effect.fnUntraced(function* (sql: Database) {
   const keys = yield* CredentialDatabase
-  const resolver = yield* OrgResolver
   const short = yield* Pipeline.make(sql)
   const plain = OrganizationReads.make(sql)
-  const keyedTextFor = makeTexts()
+  const { isDistributed, refresh } = sql.distribution
+  yield* Effect.forkScoped(
+    Effect.repeat(refresh, { until: () => isDistributed() !== undefined, schedule: Schedule.spaced("1 second") })
+  )
+
+  const texts = new Map<string, string>()
+  const keyedTextFor = <Row>(query: OrganizationReads.Query<Row>) => {
+    if (texts.size === maximumTexts) texts.clear()
+    const text = texts.get(query.text) ?? keyedText(query)
+    texts.set(query.text, text)
+    return text
+  }
 
   /** True where keys are beside the records: not if these are distributed, since their statements need the id. */
-  const isBeside = () => isSameDatabase(sql, keys) && sql.distribution.isDistributed() === false
+  const isBeside = () => isSameDatabase(sql, keys) && isDistributed() === false
 
   /** The rows of a query, whose statement looks up the key too. */
-  const readByKey = <Row extends object>(query: OrganizationReads.Query<Row>, digest: string) => {
+  const readByKey = <Row extends object>(query: OrganizationReads.Query<Row>, digest: string, named: string | null) => {
     const hash = digestBytes(digest)
     const text = keyedTextFor(query)
     const pooled = Effect.suspend(() =>
       OrganizationReads.run<Row & KeyRow>(sql, { ...query, text }, hash, `key ${digest}`)
     )
     const isShort = query.isPlannedOnce && !(query.isCostly === true && sql.isPooled === true)
-    const found = isShort
-      ? Effect.filterOrElse(
-          short<Row & KeyRow>(text, [hash, ...query.values], query.limit + 1),
-          Predicate.isNotUndefined,
-          () => pooled
-        )
-      : pooled
+    const found = isShort ? short(text, [hash, ...query.values], query.limit + 1, pooled) : pooled
     return Effect.flatMap(found, (rows) =>
-      Effect.flatMap(resolveRow(keys, digest, rows[0]), (organization) =>
-        Effect.as(note({ organization }), rows.slice(1))
-      )
+      Effect.flatMap(resolveRow(keys, digest, rows[0]), (id) => Effect.as(admit(id, named), rows.slice(1)))
     )
   }
-
-  /** Asks in the background where keys are: until that is known, they are looked up first. */
-  const locate = Effect.suspend(() =>
-    sql.distribution.isDistributed() === undefined ? Effect.forkDetach(sql.distribution.refresh) : Effect.void
-  )
-
-  /** The organization of a key, from a statement of its own. */
-  const resolve: LookUp = (key, digest) => {
-    const resolved = Effect.suspend(() => resolver.resolve(Redacted.make(key)))
-    if (!isBeside()) return Effect.andThen(locate, resolved)
-    return Effect.flatMap(short<KeyRow>(keyStatement, [digestBytes(digest)], 1), (found) =>
-      found === undefined ? resolved : resolveRow(keys, digest, found[0])
-    )
-  }
-
-  const readAfterKey = Effect.fnUntraced(function* <Row extends object>(
-    query: OrganizationReads.Query<Row>,
-    key: string
-  ) {
-    const id = yield* Effect.andThen(locate, resolver.resolve(Redacted.make(key)))
-    yield* note({ organization: id })
-    return yield* Effect.provideService(plain(query), CurrentOrganization, { id })
-  })
 
   // No generator: it would be 3 % of what a single record allocates.
-  const read: OrganizationReads.Reader<RecordStoreDown | KeyError, PresentedKey> = <Row extends object>(
+  const read: OrganizationReads.Reader<RecordStoreDown | LookUpError, PresentedKey> = <Row extends object>(
     query: OrganizationReads.Query<Row>
   ) =>
-    Effect.flatMap(PresentedKey, ({ digest, key }) =>
-      query.limit <= longestPage && isBeside() ? readByKey(query, digest) : readAfterKey(query, key)
+    Effect.flatMap(PresentedKey, ({ digest, lookUp, named }) =>
+      query.limit <= longestPage && isBeside()
+        ? readByKey(query, digest, named)
+        : Effect.flatMap(lookUp, (id) => Effect.provideService(plain(query), CurrentOrganization, { id }))
     )
-  return { read, resolve }
+  return read
 })

@@ -42,15 +42,13 @@ function typedRows({ rows }: PgConnection.Result): ReadonlyArray<object> {
   return rows
 }
 
-/**
- * Runs a short read of at most `limit` rows. Its result is undefined without an answer, or with a late one. The type of its
- * rows is unchecked.
- */
-export type Short = <A extends object>(
+/** Runs a short read of at most `limit` rows, or `otherwise` where that has no answer, or a late one. */
+export type Short = <A extends object, E, R>(
   text: string,
   values: ReadonlyArray<unknown>,
-  limit: number
-) => Effect.Effect<ReadonlyArray<A> | undefined>
+  limit: number,
+  otherwise: Effect.Effect<ReadonlyArray<A>, E, R>
+) => Effect.Effect<ReadonlyArray<A>, E, R>
 
 /** Reads over the shared connection of a database; the embedded database has none. */
 export const make = Effect.fnUntraced(function* ({
@@ -59,7 +57,6 @@ export const make = Effect.fnUntraced(function* ({
 }: Pick<Database, "answered" | "openPipelined">) {
   const clock = yield* Clock.Clock
   const now = () => Time.monotonicMillis(clock)
-  const sending: Array<() => void> = []
   let shared: Shared | undefined
 
   const keep = Effect.gen(function* () {
@@ -79,53 +76,37 @@ export const make = Effect.fnUntraced(function* ({
   )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(keep, Effect.sleep(pause))))
 
-  /** Sends a statement, together with all others of this task. */
-  const send = (one: () => void) => {
-    if (sending.push(one) === 1) process.nextTick(() => sending.splice(0).forEach((each) => each()))
-  }
-
-  const short: Short = <A extends object>(text: string, values: ReadonlyArray<unknown>, limit: number) =>
+  const short: Short = <A extends object, E, R>(
+    text: string,
+    values: ReadonlyArray<unknown>,
+    limit: number,
+    otherwise: Effect.Effect<ReadonlyArray<A>, E, R>
+  ) =>
     Effect.contextWith((context: Context.Context<never>) =>
-      Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
+      Effect.callback<ReadonlyArray<A>, E, R>((resume) => {
         const used = shared
         const isTraced = Context.get(context, References.TracerEnabled)
-        if (used === undefined || isTraced || used.unanswered >= depth || used.taken >= batch)
-          return resume(Effect.undefined)
-        const statement = { started: now(), isOver: false }
-        // Nothing may come between this and sending the statement: a place without an answer is lost.
+        if (used === undefined || isTraced || used.unanswered >= depth || used.taken >= batch) return resume(otherwise)
+        const started = now()
         used.unanswered += 1
         used.taken += limit
-        const free = () => {
-          used.unanswered -= 1
-          if (used.unanswered === 0) used.taken = 0
-        }
-        const end = (rows: ReadonlyArray<A> | undefined) => {
-          if (statement.isOver) return
-          statement.isOver = true
-          clearTimeout(deadline)
-          if (rows !== undefined) {
-            const took = now() - statement.started
-            answered(took)
-            const notes = Context.get(context, CurrentNotes)
-            if (notes !== undefined) noteStatement(notes, 0, took)
-          }
-          resume(Effect.succeed(rows))
-        }
         // oxlint-disable-next-line effecttsgo/global-timers-in-effect -- a fiber that sleeps costs 4 µs, and this 0.5 µs
         const deadline = setTimeout(() => {
           used.end()
-          end(undefined)
+          resume(otherwise)
         }, longestWait)
-        send(() => {
-          if (statement.isOver) return free()
-          const rows = Effect.map(used.connection.query(text, values), typedRows<A>)
-          // Not interrupted with the caller: the answers after this one would be given up with it.
-          Effect.runForkWith(context)(rows).addObserver((exit) => {
-            free()
-            end(Exit.isSuccess(exit) ? exit.value : undefined)
-          })
+        // Not interrupted with the caller: the answers after this one would be given up with it.
+        Effect.runForkWith(context)(used.connection.query(text, values)).addObserver((exit) => {
+          clearTimeout(deadline)
+          used.unanswered -= 1
+          if (used.unanswered === 0) used.taken = 0
+          if (Exit.isFailure(exit)) return resume(otherwise)
+          const took = now() - started
+          answered(took)
+          const notes = Context.get(context, CurrentNotes)
+          if (notes !== undefined) noteStatement(notes, 0, took)
+          resume(Effect.succeed(typedRows<A>(exit.value)))
         })
-        return Effect.sync(() => end(undefined))
       })
     )
   return short

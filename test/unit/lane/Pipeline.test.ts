@@ -1,4 +1,4 @@
-/** Short reads share connections: bounded in number, sent together, and without an answer where one is slow. */
+/** Short reads share connections: bounded in number, and without an answer where one is slow. */
 import { assert, it } from "@effect/vitest"
 import { Array, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
@@ -10,7 +10,10 @@ import { fakeTimers } from "../../support/fakeTimers.ts"
 
 const dropped = new SqlError({ reason: new ConnectionError({ cause: new Error("of a test"), operation: "query" }) })
 
-const empty = { command: "SELECT", rowCount: 0, oid: null, rows: [], fields: [] }
+const one = { command: "SELECT", rowCount: 1, oid: null, rows: [{}], fields: [] }
+
+/** The rows of a read that has no answer. */
+const none: Effect.Effect<ReadonlyArray<object>> = Effect.succeed([])
 
 /** Lets time pass for fibers, and for the deadline of a short read, which is a timer of Node. */
 const pass = Effect.fnUntraced(function* (millis: number) {
@@ -20,12 +23,10 @@ const pass = Effect.fnUntraced(function* (millis: number) {
   yield* TestClock.adjust(millis)
 })
 
-const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-
 const untraced = Effect.provideService(References.TracerEnabled, false)
 
 /** A short read over one shared connection, which is open, and the number of statements that it was sent. */
-const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, SqlError>) {
+const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof one, SqlError>) {
   const seen = { sent: 0 }
   const counted = Effect.suspend(() => {
     seen.sent += 1
@@ -36,32 +37,25 @@ const reader = Effect.fnUntraced(function* (answer: Effect.Effect<typeof empty, 
     openPipelined: () => Effect.succeed({ query: () => counted })
   })
   yield* TestClock.adjust(0)
-  return { read: untraced(short("select 1", [], 1)), seen, short }
+  return { read: untraced(short("select 1", [], 1, none)), seen, short }
 })
 
-const noAnswer = Exit.succeed(Exit.succeed(undefined))
+const noAnswer = Exit.succeed(Exit.succeed([]))
 
 /** Starts beside the test. */
 const begun = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkScoped(Effect.exit(effect), { startImmediately: true })
 
 it.effect.each([
-  ["answered", Effect.succeed(empty)],
+  ["answered", Effect.succeed(one)],
   ["failed", Effect.fail(dropped)],
-  ["answered late", Effect.delay(Effect.succeed(empty), "150 millis")]
+  ["answered late", Effect.delay(Effect.succeed(one), "150 millis")]
 ] as const)("a place of a shared connection comes back from a read that is %s, or whose caller leaves", ([, answer]) =>
   Effect.gen(function* () {
     yield* fakeTimers
     const { read, seen } = yield* reader(answer)
     for (let n = 0; n < 40; n++) {
-      // Before it is sent, and after.
-      for (const wait of [Effect.void, turn]) {
-        const leaving = yield* begun(read)
-        yield* wait
-        yield* Fiber.interrupt(leaving)
-        yield* turn
-      }
+      yield* Fiber.interrupt(yield* begun(read))
       const staying = yield* begun(read)
-      yield* turn
       yield* pass(2000)
       assert.isDefined(staying.pollUnsafe())
     }
@@ -72,16 +66,14 @@ it.effect.each([
 it.effect("after a read that is slow on a shared connection, none has an answer there for a second", () =>
   Effect.gen(function* () {
     yield* fakeTimers
-    const { read, seen } = yield* reader(Effect.delay(Effect.succeed(empty), "150 millis"))
+    const { read, seen } = yield* reader(Effect.delay(Effect.succeed(one), "150 millis"))
     const slow = yield* begun(read)
-    yield* turn
     yield* pass(100)
     assert.deepStrictEqual(slow.pollUnsafe(), noAnswer)
-    assert.isUndefined(yield* read)
+    assert.isEmpty(yield* read)
     assert.strictEqual(seen.sent, 1)
     yield* pass(1000)
     yield* begun(read)
-    yield* turn
     assert.strictEqual(seen.sent, 2)
   })
 )
@@ -89,20 +81,17 @@ it.effect("after a read that is slow on a shared connection, none has an answer 
 it.effect("a request notes the time of a read on a shared connection", () =>
   Effect.gen(function* () {
     const notes: Notes = { waited: 0, database: 0 }
-    const { read } = yield* reader(Effect.delay(Effect.succeed(empty), "40 millis"))
+    const { read } = yield* reader(Effect.delay(Effect.succeed(one), "40 millis"))
     yield* begun(Effect.provideService(read, CurrentNotes, notes))
-    yield* turn
     yield* TestClock.adjust("40 millis")
     assert.deepStrictEqual(notes, { waited: 0, database: 40 })
   })
 )
 
-it.effect("a shared connection has 16 unanswered statements at most, which are sent together", () =>
+it.effect("a shared connection has 16 unanswered statements at most", () =>
   Effect.gen(function* () {
     const { read, seen } = yield* reader(Effect.never)
     const reads = yield* Effect.forEach(Array.range(1, 20), () => begun(read))
-    assert.strictEqual(seen.sent, 0)
-    yield* turn
     assert.strictEqual(seen.sent, 16)
     for (const refused of reads.slice(16)) assert.deepStrictEqual(refused.pollUnsafe(), noAnswer)
   })
@@ -110,15 +99,15 @@ it.effect("a shared connection has 16 unanswered statements at most, which are s
 
 it.effect("a shared connection takes statements of 16,000 rows before all of them are answered", () =>
   Effect.gen(function* () {
-    const answer = yield* Deferred.make<typeof empty>()
+    const answer = yield* Deferred.make<typeof one>()
     const { seen, short } = yield* reader(Deferred.await(answer))
-    const pages = yield* Effect.forEach([15_000, 1000, 1], (limit) => begun(untraced(short("select 1", [], limit))))
-    yield* turn
+    const pages = yield* Effect.forEach([15_000, 1000, 1], (limit) =>
+      begun(untraced(short("select 1", [], limit, none)))
+    )
     assert.strictEqual(seen.sent, 2)
     assert.deepStrictEqual(pages[2]?.pollUnsafe(), noAnswer)
-    yield* Deferred.succeed(answer, empty)
-    yield* begun(untraced(short("select 1", [], 1)))
-    yield* turn
+    yield* Deferred.succeed(answer, one)
+    yield* begun(untraced(short("select 1", [], 1, none)))
     assert.strictEqual(seen.sent, 3)
   })
 )
