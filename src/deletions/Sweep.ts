@@ -5,14 +5,12 @@
  * Any number of workers may sweep, each with notes of its own.
  */
 import { Array, Context, Duration, Effect, Equal, Layer, Ref, Schema } from "effect"
-import { NIL } from "uuid"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Time from "../observability/Time.ts"
 import * as Marks from "./Marks.ts"
-import { TaskId } from "./Marks.ts"
 import { inTime } from "./Scheduler.ts"
 
 /** The tasks that were noted between two snapshots, and the transactions that may have missed their facts. */
@@ -27,10 +25,10 @@ interface Batch {
 /** The snapshot that shows no transaction. */
 const beginning = "1:1:"
 
-const notes = decodeRows(Schema.Struct({ ...TaskId.fields, id: Schema.String, writtenBy: Schema.String }))
+const tasks = decodeRows(Schema.Struct({ organization: Schema.String, ids: Schema.Array(Schema.String) }))
 
 /** The tasks that are looked at in one statement. */
-const mostNotes = 5000
+const mostTasks = 5000
 
 /** The time between steps. */
 const pause = Duration.millis(500)
@@ -83,14 +81,15 @@ export const make = Effect.gen(function* () {
     n.written_by >= pg_snapshot_xmin(${since}::pg_snapshot) and not pg_visible_in_snapshot(n.written_by, ${since}::pg_snapshot)
     and pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot)`
 
-  /** The first notes of a batch after one of them. */
-  const page = (batch: Batch, [after]: Effect.Success<ReturnType<typeof notes>> = []) =>
-    notes(sql`
-      select n.organization_id as organization, n.task_id as "taskId", n.id, n.written_by::text as "writtenBy"
-      from deletions_unsettled n
-      where ${isIn(batch)} and (n.written_by, n.organization_id, n.id)
-        > (${after?.writtenBy ?? "0"}::xid8, ${after?.organization ?? ""}, ${after?.id ?? NIL}::uuid)
-      order by n.written_by, n.organization_id, n.id limit ${sql.literal(`${mostNotes}`)}`)
+  /** The tasks of a batch. */
+  const tasksOf = Effect.fnUntraced(function* (batch: Batch) {
+    const found = yield* tasks(sql`
+      select n.organization_id as organization, array_agg(distinct n.task_id::text) as ids
+      from deletions_unsettled n where ${isIn(batch)} group by 1`)
+    return found.flatMap(({ ids, organization }) =>
+      Array.chunksOf(ids, mostTasks).map((some): Marks.Tasks => ({ organization, ids: some }))
+    )
+  }, asSweep)
 
   /** The tasks of an organization that have work left. */
   const unapplied = ({ ids, organization }: Marks.Tasks) =>
@@ -107,21 +106,6 @@ export const make = Effect.gen(function* () {
     if (own.ids.length === 0) return own.ids
     yield* Effect.ignore(asSweep(Effect.andThen(Marks.judge(sql, own), Marks.apply(sql, own))))
     return yield* asSweep(unapplied(own))
-  })
-
-  /** Applies the facts of a batch. Returns the tasks that have rows left; undefined if it has no tasks. */
-  const applyBatch = Effect.fnUntraced(function* (batch: Batch) {
-    let some = yield* asSweep(page(batch))
-    if (some.length === 0) return undefined
-    const left: Array<string> = []
-    while (some.length > 0) {
-      for (const own of Object.values(Array.groupBy(some, ({ organization }) => `=${organization}`))) {
-        const ids = Array.dedupe(own.map(({ taskId }) => taskId))
-        left.push(...(yield* applyOwn({ organization: own[0].organization, ids })))
-      }
-      some = yield* asSweep(page(batch, some.slice(-1)))
-    }
-    return left
   })
 
   /** Deletes facts that are about to be forgotten, once no open transaction may have missed that. */
@@ -141,8 +125,9 @@ export const make = Effect.gen(function* () {
     // One that was prepared since is no longer among those that run.
     const awaited = hasEnded ? new Set([...still, ...prepared]) : still
     if (!hasEnded && !batch.isLeft && awaited.size > 0) return [batch]
-    const left = yield* applyBatch(batch)
-    if (left === undefined) return []
+    const noted = yield* tasksOf(batch)
+    if (noted.length === 0) return []
+    const left = (yield* Effect.forEach(noted, applyOwn)).flat()
     const next = [{ ...batch, awaited, isLeft: left.length > 0 }]
     if (awaited.size > 0) return next
     // Tasks that have rows left delay no other.

@@ -68,7 +68,7 @@ create table deletions_unsettled (
   since           timestamptz not null default clock_timestamp(),
   written_by      xid8 not null default pg_current_xact_id()
 );
-create index deletions_unsettled_order on deletions_unsettled (written_by, organization_id, id);
+create index deletions_unsettled_order on deletions_unsettled (written_by, organization_id, task_id);
 create index deletions_unsettled_task  on deletions_unsettled (organization_id, task_id);
 
 -- The verdict on an item: what it says of its row must fit. The first reason counts.
