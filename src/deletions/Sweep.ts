@@ -4,7 +4,7 @@
  * then, applies the facts, and applies them again as those transactions end. A loader may run for hours and delays nothing.
  * Any number of workers may sweep, each with notes of its own.
  */
-import { Array, Context, Duration, Effect, Equal, Layer, Ref, Schema } from "effect"
+import { Array, Context, Duration, Effect, Equal, Layer, Schema } from "effect"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
@@ -55,7 +55,7 @@ const idle: State = { batches: [], read: beginning, open: new Set() }
 /** Sweeps step by step. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
-  const state = yield* Ref.make(idle)
+  let state = idle
 
   const asSweep = inTime(sql, "the sweep", Duration.seconds(65))
 
@@ -131,16 +131,18 @@ export const make = Effect.gen(function* () {
     const next = [{ ...batch, awaited, isLeft: left.length > 0 }]
     if (awaited.size > 0) return next
     // Tasks that have rows left delay no other.
-    const done = sql`delete from deletions_unsettled n where ${isIn(batch)} and n.task_id <> all (${left}::uuid[])`
+    const done = sql`
+      delete from deletions_unsettled n
+      where ${isIn(batch)} and n.task_id = any (${noted.flatMap(({ ids }) => ids)}::uuid[]) and n.task_id <> all (${left}::uuid[])`
     yield* asSweep(inTransaction(sql, Effect.andThen(done, forget)))
     return left.length > 0 ? next : []
   })
 
   const step = Effect.gen(function* () {
-    const { batches, open: before, read } = yield* Ref.get(state)
+    const { batches, open: before, read } = state
     const noted = yield* asSweep(sql`select 1 from deletions_unsettled limit 1`)
     if (noted.length === 0) {
-      yield* Ref.set(state, idle)
+      state = idle
       return
     }
     // Rows from before a restore, or from another server, have an id that this server did not give out.
@@ -155,7 +157,7 @@ export const make = Effect.gen(function* () {
     const since = batches.length === 0 ? beginning : read
     const all = [...batches, { since, until, awaited: open, isLeft: true }]
     const settled = yield* Effect.forEach(all, (batch) => settle(batch, open, prepared))
-    yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })
+    state = { batches: joined(settled.flat()), read: until, open }
   })
 
   return { step: Effect.andThen(sql.distribution.refresh, step) }
@@ -175,11 +177,11 @@ export class Sweep extends Context.Service<
     Sweep,
     Effect.gen(function* () {
       const { step } = yield* make
-      const sweptAt = yield* Ref.make(yield* Time.monotonic)
-      const swept = Effect.tap(step, () => Effect.flatMap(Time.monotonic, (now) => Ref.set(sweptAt, now)))
+      let sweptAt = yield* Time.monotonic
+      const swept = Effect.map(Effect.andThen(step, Time.monotonic), (now) => void (sweptAt = now))
       // Where it fails, the database is down, or busy.
       const turn = Effect.andThen(Effect.ignore(swept), Effect.sleep(pause))
-      const unswept = Effect.map(Effect.all([Time.monotonic, Ref.get(sweptAt)]), ([now, at]) => (now - at) / 1000)
+      const unswept = Effect.map(Time.monotonic, (now) => (now - sweptAt) / 1000)
       return { run: Loop.forever("The sweep of deletions", turn), unswept }
     })
   )
