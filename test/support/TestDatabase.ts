@@ -43,7 +43,8 @@ const copy = (template: string, name: string) =>
   everywhere(template, `create database ${name} template ${template} strategy file_copy`)
 
 /** The name of a template that has the demo data. Whoever needs it first makes it, while the others wait. */
-const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
+const demoTemplate = Effect.gen(function* () {
+  const admin = yield* clientOf(urlOf("postgres"), options)
   const name = `${emptyTemplate()}_demo`
   yield* Effect.acquireUseRelease(
     admin`select pg_advisory_lock(hashtext(${name}))`,
@@ -58,18 +59,16 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
     () => Effect.orDie(admin`select pg_advisory_unlock(hashtext(${name}))`)
   )
   return name
+}).pipe(Effect.scoped)
+
+const create = Effect.fnUntraced(function* <E>(template: Effect.Effect<string, E>) {
+  const name = `${emptyTemplate()}_${process.pid}_${++created}`
+  yield* copy(yield* template, name)
+  return urlOf(name)
 })
 
-const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
-  const admin = yield* clientOf(urlOf("postgres"), options)
-  const template = yield* templateOf(admin)
-  const name = `${emptyTemplate()}_${process.pid}_${++created}`
-  yield* copy(template, name)
-  return urlOf(name)
-}, Effect.scoped)
-
-const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
-  const url = yield* create(templateOf)
+const make = Effect.fnUntraced(function* <E>(template: Effect.Effect<string, E>) {
+  const url = yield* create(template)
   // They are of a database, and not of its template.
   if (isDistributed()) yield* Effect.scoped(Effect.flatMap(clientOf(url), configure))
   const sql = yield* clientOf(url, { ...options, maxConnections: 5, isPipelined: true })
@@ -82,10 +81,7 @@ const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Ef
 export class TestDatabase extends Context.Service<TestDatabase, { readonly url: string; readonly sql: Database }>()(
   "practice-data/test/support/TestDatabase"
 ) {
-  static readonly layer = Layer.effect(
-    TestDatabase,
-    make(() => Effect.sync(emptyTemplate))
-  )
+  static readonly layer = Layer.effect(TestDatabase, make(Effect.sync(emptyTemplate)))
 
   /** One that has the demo data. */
   static readonly layerDemo = Layer.effect(TestDatabase, make(demoTemplate))
@@ -109,10 +105,10 @@ export const readsOf = Effect.fnUntraced(function* <A, E, R>(table: string, effe
 })
 
 /** The URL of another database that has the tables and no rows. */
-export const migratedDatabase = create(() => Effect.sync(emptyTemplate))
+export const migratedDatabase = create(Effect.sync(emptyTemplate))
 
 /** The URL of a database without any tables. It is kept until the run ends. */
-export const emptyDatabase = create(() => Effect.succeed("template0"))
+export const emptyDatabase = create(Effect.succeed("template0"))
 
 /** A client of its own, of one connection unless it is given otherwise. */
 export const clientOf = (url: string, given: Partial<Omit<PoolOptions, "url">> = {}) =>

@@ -3,7 +3,7 @@
  * and a simple one is planned once.
  */
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Formatter } from "effect"
+import { DateTime, Effect, Formatter, Layer } from "effect"
 import { charges } from "../../../src/api/records/Charges.ts"
 import { consumptionLogs } from "../../../src/api/records/Invoices.ts"
 import { resources as all, searchable } from "../../../src/api/records/index.ts"
@@ -167,14 +167,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })((it) => {
+const filled = Layer.provideMerge(Layer.effectDiscard(fill(consumptionLogs, rows)), TestDatabase.layer)
+
+layer(filled, { excludeTestServices: true })((it) => {
   it.effect.each([
     ["a page", {}],
     ["a poll that finds nothing new", { updated_at_since: late }],
     ["a filter that matches much", { home_clinic: "home_clinic_7" }]
   ] as const)("a simple search is planned for no values in particular: %s", ([, criteria]) =>
     Effect.gen(function* () {
-      yield* fill(consumptionLogs, 1000)
       const sql = yield* clientOf((yield* TestDatabase).url, { settings: inOrder })
       const { search } = Records.make(OrganizationReads.make(sql), consumptionLogs)
       for (let times = 0; times < 12; times++) yield* asKnown(organization)(search(criteria, { limit: 100, offset: 0 }))

@@ -152,14 +152,14 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
       Effect.provide(asKnown("org_a")(check), Layer.fresh(reads))
     )
 
-  const rows = 10_000
+  const rows = 6000
 
-  /** Adds tasks of organizations, the SQL of whose name is given: one in 5,000 is dead, all others are completed. */
+  /** Adds tasks of organizations, the SQL of whose name is given: one in 3,000 is dead, all others are completed. */
   const add = (organization_id: string) =>
     addTasks(rows, {
       organization_id,
       scheduled_for: "'2026-01-01'::timestamptz + n / 10 * interval '1 second'",
-      state: "case n % 5000 when 0 then 'dead' else 'completed' end"
+      state: "case n % 3000 when 0 then 'dead' else 'completed' end"
     })
 
   /** Tasks of many small organizations, and of a large one, which was small when they were analyzed. */
@@ -174,23 +174,28 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
 
   const last = Instant.fromMillis(Date.UTC(2026, 0, 1) + (rows / 10) * 1000)
 
-  it.effect.each(["analyzed", "grown since they were analyzed"])("read little more than they return, %s", (state) =>
+  const readLittle = Effect.gen(function* () {
+    for (const [reading, most] of [
+      [search(), 210],
+      [search({}, { limit: 1000 }), 2010],
+      [search({}, { offset: 5000 }), 5210],
+      [search({ state: "dead" }), 20],
+      [search({ state: "scheduled" }), 10],
+      [search({ scheduledSince: last }), 30],
+      [search({ scheduledSince: Instant.fromMillis(0) }), 210],
+      [asKnown("org_b")(search()), 0]
+    ] as const)
+      assert.isAtMost((yield* readsOf("deletion_tasks", reading)).rows, most)
+    const unknown = Effect.flip(get(makeTaskId("org_a", "none")))
+    assert.isAtMost((yield* readsOf("deletion_tasks", unknown)).rows, 1)
+  })
+
+  it.effect("read little more than they return, grown since they were analyzed, and analyzed again", () =>
     Effect.gen(function* () {
       const sql = yield* many
-      if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
-      for (const [reading, most] of [
-        [search(), 210],
-        [search({}, { limit: 1000 }), 2010],
-        [search({}, { offset: 5000 }), 5210],
-        [search({ state: "dead" }), 20],
-        [search({ state: "scheduled" }), 10],
-        [search({ scheduledSince: last }), 30],
-        [search({ scheduledSince: Instant.fromMillis(0) }), 210],
-        [asKnown("org_b")(search()), 0]
-      ] as const)
-        assert.isAtMost((yield* readsOf("deletion_tasks", reading)).rows, most)
-      const unknown = Effect.flip(get(makeTaskId("org_a", "none")))
-      assert.isAtMost((yield* readsOf("deletion_tasks", unknown)).rows, 1)
+      yield* readLittle
+      yield* sql`vacuum analyze deletion_tasks`
+      yield* readLittle
     }).pipe(asKnown("org_a"), Effect.provide(SenderTasks.layer))
   )
 })
