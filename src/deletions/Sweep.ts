@@ -33,6 +33,8 @@ const mostTasks = 5000
 /** The time between steps. */
 const pause = Duration.millis(500)
 
+const isPrepared = (transaction: string) => transaction.startsWith("prepared ")
+
 const isSame = (one: Batch, another: Batch) =>
   one.isLeft === another.isLeft && Equal.equals(one.awaited, another.awaited)
 
@@ -120,11 +122,11 @@ export const make = Effect.gen(function* () {
     open: ReadonlySet<string>,
     prepared: ReadonlyArray<string>
   ) {
-    const still = new Set([...batch.awaited].filter((id) => open.has(id)))
-    const hasEnded = still.size < batch.awaited.size
-    // One that was prepared since is no longer among those that run.
-    const awaited = hasEnded ? new Set([...still, ...prepared]) : still
-    if (!hasEnded && !batch.isLeft && awaited.size > 0) return [batch]
+    const ended = [...batch.awaited].filter((id) => !open.has(id))
+    if (ended.length === 0 && !batch.isLeft && batch.awaited.size > 0) return [batch]
+    // One that ran may have been prepared since.
+    const others = ended.every(isPrepared) ? [] : prepared
+    const awaited = new Set([...batch.awaited, ...others].filter((id) => open.has(id)))
     const noted = yield* tasksOf(batch)
     if (noted.length === 0) return []
     const left = (yield* Effect.forEach(noted, applyOwn)).flat()
@@ -152,7 +154,7 @@ export const make = Effect.gen(function* () {
     const [until = ""] = yield* asSweep(decodeTexts(sql`select pg_current_snapshot()::text as text`))
     // Read after the snapshot: a transaction that may have missed the facts that it shows is open, or has ended.
     const open = new Set(yield* asSweep(transactions))
-    const prepared = [...open].filter((id) => id.startsWith("prepared ") && !before.has(id))
+    const prepared = [...open].filter((id) => isPrepared(id) && !before.has(id))
     // Rows that another process has given an id may become visible later than that id.
     const since = batches.length === 0 ? beginning : read
     const all = [...batches, { since, until, awaited: open, isLeft: true }]

@@ -96,6 +96,21 @@ Task.suite(
       assert.isTrue((yield* Loaders.rows).get("x")?.is_deleted)
       assert.strictEqual(yield* unsettled, 0)
     }),
+    "are settled while others prepare one transaction after another": Effect.gen(function* () {
+      yield* Loaders.begin()
+      const open = yield* inserting(yield* elsewhere)
+      yield* Task.deleted("deletion", invoice)
+      const { step } = yield* settler
+      yield* step
+      yield* open.commit
+      const write = yield* Loaders.session
+      for (const gid of ["1", "2", "3", "4"]) {
+        yield* Effect.forEach(["begin", `prepare transaction '${gid}'`], write)
+        yield* step
+        yield* write(`commit prepared '${gid}'`)
+      }
+      assert.strictEqual(yield* unsettled, 0)
+    }),
     "disabled triggers are enabled again, and what was written since is deleted or judged": Effect.gen(function* () {
       for (const given of [invoice, fits]) {
         const sql = yield* Loaders.begin()
