@@ -22,6 +22,11 @@ export const statusError = (status: number) => {
   return { body: { detail }, headers: { [errorHeader]: errorName(detail) } }
 }
 
+/** The responses of node:http itself to requests that it refused while they were handled, by their `IncomingMessage`. */
+export const Refusals = Context.Reference("practice-data/http/Exchange/Refusals", {
+  defaultValue: () => new WeakMap<object, Pick<RequestFacts.RequestFacts, "id" | "status" | "refusal" | "bytes">>()
+})
+
 type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 /** A request that is handled. */
@@ -84,12 +89,13 @@ const bodyLength = ({ body }: Pick<Response, "body">) => (body._tag === "Empty" 
 /**
  * Passes the facts of a request to observers, and ends its span.
  *
- * @param response undefined if the client left before
+ * @param response undefined if the client left before, or was refused
  */
 export const conclude = (
   context: Context.Context<never>,
   { head, notes, started, trace }: Exchange,
-  response: Pick<Response, "status" | "body"> | undefined
+  response: Pick<Response, "status" | "body"> | undefined,
+  source?: object
 ) => {
   const status = response?.status ?? 499
   const facts: RequestFacts.RequestFacts = {
@@ -100,7 +106,8 @@ export const conclude = (
     status,
     bytes: response === undefined || head.method === "HEAD" ? 0 : bodyLength(response),
     duration: monotonic(context) - started,
-    trace
+    trace,
+    ...(source && Context.get(context, Refusals).get(source))
   }
   for (const observer of Context.get(context, RequestFacts.RequestObservers)) observer(facts)
   if (trace !== undefined) RequestFacts.endSpan(context, trace, facts)

@@ -2,13 +2,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer, Socket } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Fiber, identity, Iterable, Layer, type Scope } from "effect"
+import { Context, Duration, Effect, Fiber, identity, Layer, type Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ServeError } from "effect/http/HttpServerError"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Logging from "../observability/Logging.ts"
-import { toRequestId, statusError } from "./Exchange.ts"
+import { Refusals, statusError, toRequestId } from "./Exchange.ts"
 
 export interface Options {
   readonly host: string
@@ -79,9 +79,9 @@ const refusals: Readonly<Record<string, readonly [status: number, refusal: Reque
 }
 
 /** Responds to a client that sent malformed HTTP, or was too slow, and closes its connection. */
-const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
+const refuse = (code: string, socket: Socket, request: IncomingMessage | undefined): RequestFacts.RequestFacts => {
   const [status, refusal] = refusals[code] ?? [400, "protocol"]
-  const id = toRequestId(undefined)
+  const id = toRequestId(request?.headers["x-request-id"])
   const { body, headers } = statusError(status)
   const text = JSON.stringify(body)
   const lines = Object.entries({
@@ -95,18 +95,26 @@ const refuse = (code: string, socket: Socket): RequestFacts.RequestFacts => {
   socket.destroySoon()
   const head = { id, method: "", path: "", endpoint: "other", userAgent: undefined, address: socket.remoteAddress }
   const times = { duration: 0, database: 0, waited: 0 }
-  return { ...head, ...times, status, refusal, bytes: text.length, trace: undefined }
+  return { ...RequestFacts.describeHead(head), ...times, status, refusal, bytes: text.length, trace: undefined }
 }
 
-/** Refuses malformed requests. A request that is in progress is logged by itself, as one whose client left. */
-const refuseErrors = (server: Server, { responses }: Watched, onRefused: (facts: RequestFacts.RequestFacts) => void) =>
+/** Refuses malformed requests. One that is handled already has its facts from there. */
+const refuseErrors = (
+  server: Server,
+  { responses }: Watched,
+  handled: typeof Refusals.Service,
+  onRefused: (facts: RequestFacts.RequestFacts) => void
+) =>
   server.on("clientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
     if (!(socket instanceof Socket)) return
-    const inProgress = Iterable.filter(responses, ({ req }) => req.socket === socket)
-    const isAnswered = Iterable.some(inProgress, ({ headersSent }) => headersSent)
+    const inProgress = Array.from(responses).filter(({ req }) => req.socket === socket)
+    const isAnswered = inProgress.some(({ headersSent }) => headersSent)
     if (isAnswered || !socket.writable || code === "ECONNRESET" || socket.bytesRead === 0) return void socket.destroy()
-    const facts = refuse(code, socket)
-    if (Iterable.isEmpty(inProgress)) onRefused(facts)
+    const request = inProgress.find(({ req }) => !req.complete)?.req
+    const facts = refuse(code, socket, request)
+    const { bytes, id, refusal, status } = facts
+    if (request === undefined) onRefused(facts)
+    else handled.set(request, { bytes, id, refusal, status })
   })
 
 /** Measures a listener until the scope closes. */
@@ -178,7 +186,7 @@ export class Listener extends Context.Service<
         const front = yield* Front
         server.on("request", (request, response) => front(request, response, () => handle(request, response)))
         const observers = options.isMeasured === true ? yield* RequestFacts.RequestObservers : []
-        refuseErrors(server, watched, (facts) => {
+        refuseErrors(server, watched, yield* Refusals, (facts) => {
           for (const observer of observers) observer(facts)
         })
         const fork = Effect.runForkWith(yield* Effect.context())

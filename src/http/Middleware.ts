@@ -70,7 +70,7 @@ export const around =
   (paths: Paths, { lookUp, prefix }: Keyed) =>
   (route: Handled) =>
     Effect.contextWith((context: Context.Context<Request>) => {
-      const { headers, method, remoteAddress, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const { headers, method, remoteAddress, source, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
       const [path = ""] = url.split("?", 1)
       const methods = paths.get(path)
       const endpoint = methods === undefined ? "other" : path
@@ -83,7 +83,7 @@ export const around =
         Effect.updateContext((outer: Context.Context<Request>) => Exchange.provide(outer, exchange)),
         Effect.map((response) => Exchange.complete(response, exchange)),
         Effect.onExit((exit) =>
-          Effect.sync(() => Exchange.conclude(context, exchange, Option.getOrUndefined(Exit.getSuccess(exit))))
+          Effect.sync(() => Exchange.conclude(context, exchange, Option.getOrUndefined(Exit.getSuccess(exit)), source))
         )
       )
     })

@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, flow, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Front, Listener, type Options } from "../../../src/http/Listener.ts"
+import { around } from "../../../src/http/Middleware.ts"
 import { type RequestFacts, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
@@ -12,18 +13,25 @@ import * as Raw from "../../support/Raw.ts"
 
 const until = flow(eventually, TestClock.withLive)
 
-/** Answers any path with its name; `/waits` never. */
-const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+/** Answers with the path; `/waits` never. */
+const route = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
   url === "/waits" ? Effect.interruptible(Effect.never) : Effect.succeed(HttpServerResponse.text(`answer to ${url}`))
 )
 
-/** A listener, and the facts of what it refused. */
+const paths = new Map(["/a", "/before", "/closing", "/draining", "/other", "/waits"].map((path) => [path, ["GET"]]))
+const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+  around(paths, { prefix: "/", lookUp: undefined })(
+    Effect.provideService(route, HttpServerRequest.HttpServerRequest, request)
+  )
+)
+
+/** A listener, and the facts of its requests. */
 const listening = Effect.fnUntraced(function* (options: Partial<Options> = {}) {
-  const refused: Array<RequestFacts> = []
-  const observers = Layer.succeed(RequestObservers, [(facts: RequestFacts) => void refused.push(facts)])
+  const observed: Array<RequestFacts> = []
+  const observers = Layer.succeed(RequestObservers, [(facts: RequestFacts) => void observed.push(facts)])
   const listener = Listener.layer(Effect.succeed(app), { ...Listening.options, isMeasured: true, ...options })
   const context = yield* Layer.build(Layer.provide(Layer.fresh(listener), observers))
-  return { ...(yield* Effect.provide(Listener, context)), refused }
+  return { ...(yield* Effect.provide(Listener, context)), observed }
 })
 
 const briefly = { headersTimeout: Duration.millis(100), bodyTimeout: Duration.millis(100) }
@@ -31,13 +39,25 @@ const briefly = { headersTimeout: Duration.millis(100), bodyTimeout: Duration.mi
 const answer = (status: string) =>
   new RegExp(
     `^HTTP/1.1 ${status}\r\n[^]*content-type: application/json\r\n[^]*connection: close\r\n[^]*` +
-      `x-error: \\w+\r\n[^]*x-request-id: \\S+\r\n\r\n\\{"detail":"${status.slice(4)}"\\}$`
+      `x-error: \\w+\r\n[^]*x-request-id: (\\S+)\r\n\r\n\\{"detail":"${status.slice(4)}"\\}$`
   )
 
-const noRequests: ReadonlyArray<readonly [string, string, status: string, facts?: object]> = [
+const noRequests: ReadonlyArray<readonly [string, string, status: string, facts: object]> = [
   ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request", { status: 400, refusal: "protocol", bytes: 24 }],
   ["half of its headers", "GET / HTTP/1.1\r\nHo", "408 Request Timeout", { status: 408, refusal: "timeout" }],
-  ["half of its body", `${Raw.get("/waits", "Content-Length: 100\r\n")}{`, "408 Request Timeout"],
+  [
+    "half of its body",
+    `${Raw.get("/waits", "Content-Length: 100\r\nX-Request-Id: mine\r\n")}{`,
+    "408 Request Timeout",
+    { id: "mine", path: "/waits", endpoint: "/waits", status: 408, refusal: "timeout", bytes: 28 }
+  ],
+  ["no HTTP behind a request", `${Raw.get("/waits")}nonsense\r\n\r\n`, "400 Bad Request", { path: "", status: 400 }],
+  [
+    "a malformed chunk",
+    `${Raw.get("/waits", "Transfer-Encoding: chunked\r\n")}x\r\n`,
+    "400 Bad Request",
+    { path: "/waits", status: 400, refusal: "protocol" }
+  ],
   [
     "headers over 16 KiB",
     Raw.get("/", `X: ${"a".repeat(17_000)}\r\n`),
@@ -47,7 +67,8 @@ const noRequests: ReadonlyArray<readonly [string, string, status: string, facts?
   [
     "chunk extensions over 16 KiB",
     `${Raw.get("/waits", "Transfer-Encoding: chunked\r\n")}1;${"a".repeat(17_000)}\r\n`,
-    "413 Payload Too Large"
+    "413 Payload Too Large",
+    { path: "/waits", status: 413, refusal: "too_large" }
   ]
 ]
 
@@ -56,11 +77,13 @@ const read = (name: string) => Effect.map(samples, (all) => all[`practice_data_h
 describe("A client", () => {
   it.live.each(noRequests)("that sends %s is answered and disconnected, and observed", ([, text, status, facts]) =>
     Effect.gen(function* () {
-      const { refused, url } = yield* listening(briefly)
-      assert.match(yield* Raw.exchange(url, text), answer(status))
-      // One that is in progress has facts of its own.
-      if (facts === undefined) assert.isEmpty(refused)
-      else assert.deepInclude(refused[0], facts)
+      const { observed, url } = yield* listening(briefly)
+      const [, id] = answer(status).exec(yield* Raw.exchange(url, text)) ?? []
+      assert.isDefined(id)
+      yield* eventually("its facts", () => observed.some((each) => each.id === id))
+      const [refused, ...more] = observed.filter((each) => each.status !== 499)
+      assert.deepInclude(refused, { id, ...facts })
+      assert.isEmpty(more)
     })
   )
 
