@@ -30,7 +30,7 @@ const histogram = <const L extends Labels>(help: string, labels: L, buckets: Rea
 const endpoint = "a known path, or `other`"
 
 /** Classes of statuses; 499 is a client that left before its response was sent. */
-export const statuses = ["2xx", "3xx", "4xx", "5xx", "499"] as const
+export const statuses = ["2xx", "4xx", "5xx", "499"] as const
 
 export const refusals = [
   "key",

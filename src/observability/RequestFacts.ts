@@ -153,10 +153,9 @@ interface Counting {
   readonly intake?: string | undefined
 }
 
-const classes: ReadonlyArray<Status> = ["2xx", "3xx", "4xx"]
-
+/** The class of a status. No response is a redirect. */
 const statusClass = (status: number): Status =>
-  status === 499 ? "499" : (classes[Math.floor(status / 100) - 2] ?? "5xx")
+  status === 499 ? "499" : status >= 500 ? "5xx" : status >= 400 ? "4xx" : "2xx"
 
 /** The reason of a refusal that nothing noted. 404 and 410 are answers; a refusal with another status notes its reason. */
 const reasons: Readonly<Record<number, Refused>> = {
