@@ -1,13 +1,13 @@
 /** `organizations`, `keys`, `secrets` and `audit`: who may use the service, and the log of changes. */
 import { Effect, Layer, Option, Redacted } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument } from "effect/cli"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import * as SigningSecrets from "../keys/SigningSecrets.ts"
 import * as Commands from "../operations/Commands.ts"
 import { note } from "../process/Printed.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, refused } from "./Usage.ts"
+import { command, group, refused } from "./Usage.ts"
 
 const listOrganizations = command("organizations list", Operators.tasks, {
   description: "List organizations by id",
@@ -25,7 +25,7 @@ const createOrganization = command("organizations create", Operators.tasks, {
       Argument.withSchema(Commands.Line("the id of an organization")),
       Argument.withDescription("Id of the organization, as in its records")
     ),
-    name: Operators.line("name", "the name of the organization", "Name, as shown by its API (required)")
+    name: Operators.lineFlag("name", "the name of the organization", "Name, as shown by its API (required)")
   }
 })(function* (given) {
   if (!(yield* Commands.createOrganization(given))) {
@@ -34,15 +34,12 @@ const createOrganization = command("organizations create", Operators.tasks, {
   yield* Output.print(`Created ${given.id}`)
 })
 
-export const organizations = Command.make("organizations").pipe(
-  Command.withDescription("Organizations"),
-  Command.withSubcommands([listOrganizations, createOrganization])
-)
+export const organizations = group("organizations", "Organizations", [listOrganizations, createOrganization])
 
 const idArgument = (credential: "key" | "secret") =>
   Argument.String("id").pipe(Argument.withDescription(`Id of the ${credential}, as \`${credential}s list\` shows it`))
 
-const printMade = Effect.fnUntraced(function* (
+const printCredential = Effect.fnUntraced(function* (
   isJson: boolean,
   kind: "key" | "secret",
   made: { readonly id: string; readonly organization_id: string; readonly name?: string },
@@ -62,18 +59,18 @@ const createKey = command("keys create", Operators.keys, {
   ],
   flags: {
     organization: Operators.organization,
-    name: Operators.line("name", "what the key is for", "Purpose of the key (required)"),
+    name: Operators.lineFlag("name", "what the key is for", "Purpose of the key (required)"),
     json: Output.json
   }
 })(function* ({ json, name, organization }) {
   const { id, key } = yield* Commands.createKey({ name, organization })
-  yield* printMade(json, "key", { id, organization_id: organization, name }, key)
+  yield* printCredential(json, "key", { id, organization_id: organization, name }, key)
 })
 
 const listKeys = command("keys list", Operators.keys, {
   description: "List API keys, without their values",
   examples: [["practice-data keys list"], ["practice-data keys list --organization org_1 --json"]],
-  flags: { organization: Operators.ofOne("keys"), json: Output.json }
+  flags: { organization: Operators.organizationFilter("keys"), json: Output.json }
 })(function* ({ json, organization }) {
   const fields = ["id", "organization_id", "prefix", "name", "created_at", "last_used_on", "revoked_at"]
   yield* Output.rows(json, yield* ApiKeys.list(organization), fields)
@@ -89,10 +86,7 @@ const revokeKey = command("keys revoke", Operators.keys, {
   yield* Output.print(`Revoked ${id}`)
 })
 
-export const keys = Command.make("keys").pipe(
-  Command.withDescription("API keys"),
-  Command.withSubcommands([createKey, listKeys, revokeKey])
-)
+export const keys = group("keys", "API keys", [createKey, listKeys, revokeKey])
 
 const addSecret = command("secrets add", Operators.tasks, {
   description:
@@ -101,24 +95,24 @@ const addSecret = command("secrets add", Operators.tasks, {
   flags: { organization: Operators.organization, json: Output.json }
 })(function* ({ json, organization }) {
   const { id, secret } = yield* Commands.addSecret(organization)
-  yield* printMade(json, "secret", { id, organization_id: organization }, secret)
+  yield* printCredential(json, "secret", { id, organization_id: organization }, secret)
   yield* Output.note(`From now on deliveries of ${organization} must be signed.`)
 })
 
-/** The way back to unsigned deliveries. */
-const refusedNote = (organization: string) =>
+/** Explains the 401 of an organization without a valid secret. */
+const unsignedRefused = (organization: string) =>
   `${organization} has no valid signing secret: its deliveries get 401. To accept unsigned ones, run: secrets allow-unsigned --organization ${organization}`
 
 const listSecrets = command("secrets list", Operators.tasks, {
   description: "List signing secrets, without their values",
   examples: [["practice-data secrets list"], ["practice-data secrets list --organization org_1 --json"]],
-  flags: { organization: Operators.ofOne("secrets"), json: Output.json }
+  flags: { organization: Operators.organizationFilter("secrets"), json: Output.json }
 })(function* ({ json, organization }) {
   const secrets = yield* SigningSecrets.list(organization)
   yield* Output.rows(json, secrets, ["id", "organization_id", "created_at", "revoked_at"])
   const byOwner = Map.groupBy(secrets, ({ organization_id }) => organization_id)
   for (const [owner, owned] of byOwner) {
-    if (owned.every(({ revoked_at }) => revoked_at !== null)) yield* Output.note(refusedNote(owner))
+    if (owned.every(({ revoked_at }) => revoked_at !== null)) yield* Output.note(unsignedRefused(owner))
   }
 })
 
@@ -130,7 +124,7 @@ const revokeSecret = command("secrets revoke", Operators.tasks, {
   const revoked = yield* Commands.revokeSecret(id)
   if (Option.isNone(revoked)) return yield* refused(`No valid signing secret ${id} to revoke.`)
   const { left, organization } = revoked.value
-  yield* Output.print(`Revoked ${id}${left > 0 ? "" : `. ${refusedNote(organization)}`}`)
+  yield* Output.print(`Revoked ${id}${left > 0 ? "" : `. ${unsignedRefused(organization)}`}`)
 })
 
 const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
@@ -145,10 +139,12 @@ const allowUnsigned = command("secrets allow-unsigned", Operators.tasks, {
   return yield* refused(`${organization} has a valid signing secret, or never had one. Nothing was changed.`)
 })
 
-export const secrets = Command.make("secrets").pipe(
-  Command.withDescription("Signing secrets of the intake"),
-  Command.withSubcommands([addSecret, listSecrets, revokeSecret, allowUnsigned])
-)
+export const secrets = group("secrets", "Signing secrets of the intake", [
+  addSecret,
+  listSecrets,
+  revokeSecret,
+  allowUnsigned
+])
 
 const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators.keys), {
   description: "List changes by operators, newest first",
@@ -159,7 +155,6 @@ const listChanges = command("audit list", Layer.merge(Operators.tasks, Operators
   yield* Output.rows(json, yield* Commands.auditLog(limit), fields)
 })
 
-export const audit = Command.make("audit").pipe(
-  Command.withDescription("Changes by operators: organizations, API keys, signing secrets and deletions"),
-  Command.withSubcommands([listChanges])
-)
+export const audit = group("audit", "Changes by operators: organizations, API keys, signing secrets and deletions", [
+  listChanges
+])

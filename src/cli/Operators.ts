@@ -43,10 +43,11 @@ export const tasks = migrated(TaskDatabase, "tasks")
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
 export const keys = migrated(CredentialDatabase, "credentials")
 
-export const line = (name: string, what: string, description: string) =>
+/** A flag with a text of one line. `what` names it in the message for another text. */
+export const lineFlag = (name: string, what: string, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(Commands.Line(what)), Flag.withDescription(description))
 
-export const organization = line("organization", "the id of an organization", "Id of the organization (required)")
+export const organization = lineFlag("organization", "the id of an organization", "Id of the organization (required)")
 
-export const ofOne = (what: string) =>
+export const organizationFilter = (what: string) =>
   Output.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))

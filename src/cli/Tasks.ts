@@ -10,9 +10,9 @@ import * as Commands from "../operations/Commands.ts"
 import { counted, outcomeText } from "../operations/Format.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { command, misused, refused } from "./Usage.ts"
+import { command, group, misused, refused } from "./Usage.ts"
 
-const organization = Operators.ofOne("deletions")
+const organization = Operators.organizationFilter("deletions")
 
 const list = command("tasks list", Operators.tasks, {
   description: "List deletion tasks, newest first",
@@ -129,10 +129,7 @@ const cancel = command("tasks cancel", Operators.tasks, {
   yield* Output.print(`Cancelled ${which.id}${undone === 0 ? "" : `, and undone ${counted(undone, "item")}`}`)
 })
 
-export const tasks = Command.make("tasks").pipe(
-  Command.withDescription("Deletion tasks"),
-  Command.withSubcommands([list, show, replay, cancel])
-)
+export const tasks = group("tasks", "Deletion tasks", [list, show, replay, cancel])
 
 const listItems = command("deletions list", Operators.tasks, {
   description: "List the items of deliveries that name an invoice or a line, with their verdict, newest first",
@@ -184,7 +181,4 @@ const undo = command("deletions undo", Operators.tasks, {
   yield* Output.print(`Undone: ${counted(yield* Commands.undoDeletions(target), "item")}`)
 })
 
-export const deletions = Command.make("deletions").pipe(
-  Command.withDescription("Deletions of an invoice or a line, and undo"),
-  Command.withSubcommands([listItems, undo])
-)
+export const deletions = group("deletions", "Deletions of an invoice or a line, and undo", [listItems, undo])

@@ -55,6 +55,13 @@ export const command =
     )
   }
 
+/** Commands whose words begin with the same one. */
+export const group = <const Commands extends ReadonlyArray<Command.Command.Any>>(
+  word: string,
+  description: string,
+  commands: Commands
+) => Command.make(word).pipe(Command.withDescription(description), Command.withSubcommands(commands))
+
 // The presenter escapes its lines, and would escape colors.
 const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 

@@ -2,7 +2,7 @@
 import { baseStyle, type Content, h, type Html } from "../http/Html.ts"
 import * as Format from "./Format.ts"
 
-export const unreadable = (message: string): Html => h("p", { class: "note" })(message)
+export const note = (message: string): Html => h("p", { class: "note" })(message)
 
 export const id = (text: string, href?: string): Html =>
   h(href === undefined ? "span" : "a", { class: "id", href })(text)

@@ -14,7 +14,7 @@ import * as Time from "../observability/Time.ts"
 import { invocation, version } from "../process/Package.ts"
 import * as Format from "./Format.ts"
 import { HealthChecks } from "./HealthChecks.ts"
-import { badge, chart, clamped, id, logarithmic, style, table, tile, toSeverity, unreadable } from "./Layout.ts"
+import { badge, chart, clamped, id, logarithmic, style, table, tile, toSeverity, note } from "./Layout.ts"
 
 /** The deletions to list. */
 const Chosen = Schema.Struct({
@@ -164,7 +164,7 @@ const overview = Effect.fnUntraced(function* (chosen: Chosen, now: number) {
     processFacts(isReady, health.roles, now),
     dependencies(checks),
     h("h2")("Deletions"),
-    Result.isFailure(read) ? unreadable(read.failure) : deletions(read.success, chosen, now)
+    Result.isFailure(read) ? note(read.failure) : deletions(read.success, chosen, now)
   ]
 })
 
@@ -189,10 +189,10 @@ export const route = HttpRouter.route(
     return yield* HttpServerRequest.schemaSearchParams(Chosen, { onExcessProperty: "error" }).pipe(
       Effect.flatMap((chosen) => overview(chosen, now)),
       Effect.map((content) => HttpServerResponse.setHeader(respond(now, 200, content), "refresh", "15")),
-      Effect.catchTag("SchemaError", ({ message }) => Effect.succeed(respond(now, 422, unreadable(message)))),
+      Effect.catchTag("SchemaError", ({ message }) => Effect.succeed(respond(now, 422, note(message)))),
       Effect.timeoutOrElse({
         duration: "1700 millis",
-        orElse: () => Effect.succeed(respond(now, 503, unreadable("No answer in time.")))
+        orElse: () => Effect.succeed(respond(now, 503, note("No answer in time.")))
       })
     )
   })

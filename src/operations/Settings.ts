@@ -100,11 +100,9 @@ export const variables = {
   }).pipe(Config.withDefault(1))
 }
 
-const all = Config.all(variables)
-
 /** The settings. Fails if a variable is wrong. */
 export const readSettings = Effect.gen(function* () {
-  const { host, readDatabaseUrl, ...settings } = yield* all
+  const { host, readDatabaseUrl, ...settings } = yield* Config.all(variables)
   return {
     ...settings,
     // The other roles read nothing there.

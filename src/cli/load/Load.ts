@@ -49,7 +49,7 @@ const upsert = (table: string, columns: ReadonlyArray<string>) => {
 
 const written = decodeRows(Schema.Struct({ isNew: Schema.Boolean }))
 
-const shorten = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word))?.slice(0, 100)
+const shortText = (word: unknown) => (Predicate.isString(word) ? word : JSON.stringify(word))?.slice(0, 100)
 
 /** Collects faults: the same one of many lines once, with their number and the first of them. */
 const makeFaults = () => {
@@ -57,7 +57,7 @@ const makeFaults = () => {
   return {
     add: (path: string, line: number, { field, reason, value }: Decoder.Fault) => {
       const key = JSON.stringify([path, field, reason])
-      const words = [shorten(field), reason, shorten(value)].filter(Predicate.isNotUndefined).join(": ")
+      const words = [shortText(field), reason, shortText(value)].filter(Predicate.isNotUndefined).join(": ")
       const fault = faults.get(key) ?? { path, words, lines: "", count: 0 }
       if (fault.count < 3) fault.lines += `${fault.count === 0 ? "" : ", "}${line}`
       fault.count += 1
@@ -112,7 +112,8 @@ const run = Effect.fnUntraced(function* (files: ReadonlyArray<Files.File>, optio
   const idsIn = (table: string, owner: string) => {
     const key = `${table} ${owner}`
     const found = owned.get(key) ?? { table, owner, ids: new Set() }
-    return (owned.set(key, found), found.ids)
+    owned.set(key, found)
+    return found.ids
   }
 
   /** Collects the ids and the faults of a file. */
