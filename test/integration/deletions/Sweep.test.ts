@@ -181,16 +181,12 @@ Task.suite(
     }),
     "a row that refuses its mark keeps no other from it": Effect.gen(function* () {
       const sql = yield* Loaders.begin({ invoices: "x" })
-      yield* sql.unsafe(
-        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'x stays'; end $$"
-      )
+      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'x'; end $$`
       yield* sql`
       create trigger refuse before update on invoices for each row when (old.id = 'x') execute function refuse()`
       const loader = yield* elsewhere
-      const open = yield* openTransaction(
-        loader,
-        loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
-      )
+      const insert = loader`insert into invoices (organization_id, id) values ('org_a', 'n')`
+      const open = yield* openTransaction(loader, insert)
       const outcomes = yield* Effect.forEach(yield* claimsOf("x", "n"), Task.runOne)
       const failures = outcomes.map((outcome) => outcome !== undefined && "failed" in outcome)
       assert.deepStrictEqual(failures, [true, false])

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { errorCode } from "../../../src/database/SqlFailure.ts"
-import { type elsewhere, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
+import { type elsewhere, empty, openTransaction, settler, unsettled } from "../../support/deletions/sessions.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** The invoice `x` of the client `k`, and its line `x1`: what a loader writes of each. */
@@ -95,12 +95,9 @@ function merge(table: Table, value: string): string {
 /** Empties the tables, and writes the rows that are there before: those of the ways, and others that stay. */
 export const begin = Effect.fnUntraced(function* (from: Readonly<Partial<Record<Table, string | undefined>>> = {}) {
   const { sql } = yield* TestDatabase
-  yield* sql`delete from deletion_tasks`
-  yield* sql`delete from deletions`
-  yield* sql`delete from deletions_unsettled`
+  yield* empty(sql, ...Object.keys(tables))
   for (const table of ["invoices", "invoice_lines"] as const) {
     const { other } = tables[table]
-    yield* sql.unsafe(`delete from ${table}`)
     yield* sql.unsafe(`insert into ${table} (${columnsOf(table)}) values ('org_a', '${other}', 'y', 'old')`)
     // It is of another client or invoice, if it is another row.
     const to = from[table] === tables[table].id ? tables[table].to : "y"

@@ -4,6 +4,7 @@ import { DateTime, Effect } from "effect"
 import { Outcome } from "../../../src/api/DeletionTasks.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../TestDatabase.ts"
+import { empty } from "./sessions.ts"
 import { start } from "./tasks.ts"
 
 const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
@@ -32,11 +33,7 @@ export const owners = ["org_a", "org_b"] as const
 /** Fills the tables: nothing is deleted, everything was changed a day ago. */
 export const seedInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* sql`delete from invoices`
-  yield* sql`delete from invoice_lines`
-  yield* sql`delete from deletion_tasks`
-  yield* sql`delete from deletions`
-  yield* sql`delete from deletions_unsettled`
+  yield* empty(sql, "invoices", "invoice_lines")
   const times = { created_at: old, updated_at: old }
   yield* keepingTimes(
     sql,

@@ -37,6 +37,13 @@ export const settler = Effect.map(Sweep.make, ({ step }) => ({
   steps: (count: number) => Effect.replicateEffect(step, count, { discard: true })
 }))
 
+/** Deletes all tasks and facts, and the rows of tables. */
+export const empty = (sql: PgClient.PgClient, ...tables: ReadonlyArray<string>) =>
+  Effect.forEach(
+    ["deletion_tasks", "deletions", "deletions_unsettled", ...tables],
+    (table) => sql`delete from ${sql(table)}`
+  )
+
 /** The number of tasks that are to be applied again. */
 export const unsettled = Effect.gen(function* () {
   const { sql } = yield* TestDatabase

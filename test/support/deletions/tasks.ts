@@ -9,6 +9,7 @@ import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../
 import * as MemoryScheduler from "../../../src/deletions/MemoryScheduler.ts"
 import { type Claim, Scheduler, type SchedulerUnavailable } from "../../../src/deletions/Scheduler.ts"
 import { isDistributed, TestDatabase } from "../TestDatabase.ts"
+import { empty } from "./sessions.ts"
 
 export const delay = Duration.minutes(1)
 
@@ -101,9 +102,7 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* sql`delete from deletion_tasks`
-      yield* sql`delete from deletions`
-      yield* sql`delete from deletions_unsettled`
+      yield* empty(sql)
       yield* sql`
         create or replace function public.clock_timestamp() returns timestamptz language sql stable
         return statement_timestamp()`
