@@ -81,9 +81,9 @@ do $kept$ declare name text; begin
     execute format($create$
       create trigger kept before insert or update or delete on %1$I
         for each row when (pg_trigger_depth() = 0 and current_setting('session_replication_role') = 'replica')
-        execute function change_kept()
+        execute function change_kept();
+      alter table %1$I enable replica trigger kept
       $create$, name);
-    execute format('alter table %I enable replica trigger kept', name);
   end loop;
 end $kept$;
 
@@ -145,10 +145,7 @@ create procedure render(name text) language plpgsql as $procedure$
 declare
   feed change_feeds;
   json text;
-  on_update text := '';
-  on_change text := '';
-  on_insert text := '';
-  kept text := '';
+  on_update text := ''; on_change text := ''; on_insert text := ''; kept text := '';
   own constant text := (
     select string_agg(format('$.%I', attname), ', ' order by attnum) from pg_attribute
     where attrelid = name::regclass and attnum > 0 and not attisdropped and attname not in ('record', 'change_position')
@@ -240,8 +237,7 @@ begin
   end if;%6$s
   if tg_op = 'UPDATE' then
     -- An empty record asks for the row to be rendered again. Otherwise an UPDATE that changes nothing is no change.
-    if new.record = '' then
-    else
+    if new.record is distinct from '' then
       new.record := old.record;
       new.change_position := old.change_position;%2$s
       -- A column that somebody added is none of the record's: one that is generated is still null here.
@@ -345,9 +341,7 @@ declare
   own constant integer := home.change_timeline();
   started constant timestamptz := pg_postmaster_start_time();
   newest home.change_marks;
-  lowest bigint;
-  ceiling bigint;
-  ended pg_lsn;
+  lowest bigint; ceiling bigint; ended pg_lsn;
 begin
   if pg_is_in_recovery() then return; end if;
   -- Nobody may have a cursor of a mark that a crash can lose.
@@ -459,11 +453,8 @@ $function$;
 create function change_begin() returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-  feed text;
-  fired text;
-  unsettled text;
-  highest bigint := -1;
-  found bigint;
+  feed text; fired text; unsettled text;
+  highest bigint := -1; found bigint;
 begin
   if pg_is_in_recovery() or (select bool_and(is_settled) from home.change_feed_states()) then return; end if;
   if not pg_try_advisory_xact_lock('home.change_feeds'::regclass::oid::bigint) then return; end if;

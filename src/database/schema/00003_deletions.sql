@@ -247,12 +247,8 @@ end $function$;
 create function run_deletion(organization text, task uuid, token uuid, at timestamptz, most integer)
 returns jsonb language plpgsql as $function$
 declare
-  items jsonb;
-  name text;
-  named record;
-  marked record;
-  total integer := 0;
-  locked integer := 0;
+  items jsonb; name text; named record; marked record;
+  total integer := 0; locked integer := 0;
 begin
   perform home.deletion_settings();
   select t.payload into items from home.deletion_tasks t
