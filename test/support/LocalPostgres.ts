@@ -66,7 +66,7 @@ const isRoot = process.getuid?.() === 0
 const newUser = isRoot ? Effect.catch(idsOf("postgres"), () => idsOf("nobody")) : Effect.undefined
 
 /** Folders in memory that have room for the databases of a run. */
-const memory = () => {
+export const memory = () => {
   const folder = "/dev/shm"
   if (!Fs.existsSync(folder)) return []
   const { bavail, bsize } = Fs.statfsSync(folder)

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Data, Deferred, Effect } from "effect"
+import { memory } from "./LocalPostgres.ts"
 
 /** The folder of the package. */
 export const root = join(import.meta.dirname, "../..")
@@ -41,7 +42,7 @@ const listening = /Listening on (http:\/\/[^\s",\\]+)/
 
 /** A folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "practice-data-test-"))),
+  Effect.sync(() => mkdtempSync(join(memory()[0] ?? tmpdir(), "practice-data-test-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 )
 

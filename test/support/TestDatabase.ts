@@ -15,11 +15,7 @@ const options = {
   settings: { search_path: "public, pg_catalog" }
 } as const
 
-const urlOf = (name: string) => {
-  const url = new URL(inject("templateUrl"))
-  url.pathname = name
-  return url.href
-}
+const urlOf = (name: string) => Object.assign(new URL(inject("templateUrl")), { pathname: name }).href
 
 const emptyTemplate = () => new URL(inject("templateUrl")).pathname.slice(1)
 
