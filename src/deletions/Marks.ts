@@ -26,6 +26,8 @@ const mostRows = 1000
 const Row = Schema.Struct({ id: Schema.String, time: Schema.String })
 type Row = typeof Row.Type
 
+const idsOf = (some: ReadonlyArray<Row>) => some.map(({ id }) => id)
+
 /** The number of rows that others hold, and the ids of those whose change a trigger drops. Null: another attempt has the task. */
 const Change = Schema.Struct({ locked: Schema.NullOr(Schema.Int), dropped: Schema.NullOr(Schema.Array(Schema.String)) })
 
@@ -89,10 +91,10 @@ export const apply = Effect.fnUntraced(function* (
 
   const mark = Effect.fnUntraced(
     function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<void, SqlError | Superseded> {
-      const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
+      const times = some.map(({ time }) => time)
       const [change] = yield* changes(sql`
         select * from mark_rows(
-          ${organization}, ${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[],
+          ${organization}, ${table}, ${idsOf(some)}::text[], array_replace(${times}::text[], '', null)::timestamptz[],
           ${attempt === undefined ? sql`null, null, null` : yield* attempt}
         )`)
       if (change?.locked == null) return yield* new Superseded()
@@ -106,13 +108,7 @@ export const apply = Effect.fnUntraced(function* (
         (error) =>
           some.length > 1
             ? markEach(table, Array.split(some, 2))
-            : Effect.sync(() =>
-                refuse(
-                  table,
-                  some.map(({ id }) => id),
-                  safeReason(error)
-                )
-              )
+            : Effect.sync(() => refuse(table, idsOf(some), safeReason(error)))
       )
   )
 
