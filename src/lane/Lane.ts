@@ -36,11 +36,12 @@ const findKey = ({ headers, method }: IncomingMessage): string | undefined => {
   return isPlain ? bearer.exec(authorization)?.[1] : undefined
 }
 
-/** Takes the whole body of a request and calls `answer`. Where that is undefined, puts the body back. */
-const answerBody = (request: IncomingMessage, answer: (body: Uint8Array) => Answer | undefined): Answer | undefined => {
+/** Takes the body of a request, and calls `answer` with its value. Where that is undefined, puts the body back. */
+const answerBody = (request: IncomingMessage, answer: (payload: unknown) => Answer | undefined): Answer | undefined => {
   const body: unknown = request.read()
-  // One that came in pieces is read in pieces.
-  const found = body instanceof Uint8Array && request.readableLength === 0 ? answer(body) : undefined
+  // A body that came in pieces is read in pieces.
+  const payload = body instanceof Uint8Array && request.readableLength === 0 ? parse(body) : undefined
+  const found = payload !== undefined && Result.isSuccess(payload) ? answer(payload.success) : undefined
   if (found === undefined && body !== null) request.unshift(body)
   return found
 }
@@ -74,19 +75,8 @@ const make = Effect.gen(function* () {
   // By default, every eighth service that a request adds copies the whole context.
   const context = Context.makeUnsafe((yield* Effect.context()).mapUnsafe, { maxDepth: 20 })
 
-  const begin = (
-    request: IncomingMessage,
-    response: ServerResponse,
-    {
-      answer,
-      key,
-      path,
-      started
-    }: Readonly<Record<"key" | "path", string>> & Readonly<{ started: number; answer: Answer }>
-  ) => {
-    const head = { method: "POST", path, endpoint: path, address: request.socket.remoteAddress }
-    const exchange = Exchange.begin(context, head, request.headers, started)
-    exchange.notes.keyPrefix = visiblePrefix(key)
+  /** Sends an answer from a fiber of its own, which ends with the connection. */
+  const send = (response: ServerResponse, exchange: Exchange.Exchange, answer: Answer) => {
     const fiber = Effect.runForkWith(Exchange.provide(context, exchange))(respond(response, exchange, answer))
     fiber.addObserver((exit) => {
       answered.add()
@@ -103,12 +93,12 @@ const make = Effect.gen(function* () {
     if (read === undefined || key === undefined) return pass()
     const started = Time.monotonicMillis(clock)
     const take = () => {
-      const answer = answerBody(request, (body) => {
-        const payload = parse(body)
-        return Result.isSuccess(payload) ? read(payload.success, key) : undefined
-      })
-      if (answer === undefined) pass()
-      else begin(request, response, { answer, key, path, started })
+      const answer = answerBody(request, (payload) => read(payload, key))
+      if (answer === undefined) return pass()
+      const head = { method: "POST", path, endpoint: path, address: request.socket.remoteAddress }
+      const exchange = Exchange.begin(context, head, request.headers, started)
+      exchange.notes.keyPrefix = visiblePrefix(key)
+      send(response, exchange, answer)
     }
     const onReadable = () => {
       if (!request.complete) return

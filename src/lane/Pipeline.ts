@@ -6,7 +6,7 @@
  * there are run elsewhere by their callers, as are those that fail, and those of requests that are traced.
  */
 import type { PgConnection } from "@effect/sql-pg"
-import { Clock, Context, Effect, Exit, Latch, References } from "effect"
+import { Clock, Context, Effect, Exit, Latch, MutableRef, References } from "effect"
 import type { Database } from "../database/Database.ts"
 import { CurrentNotes, noteStatement } from "../observability/RequestFacts.ts"
 import * as Time from "../observability/Time.ts"
@@ -57,23 +57,16 @@ export const make = Effect.fnUntraced(function* ({
 }: Pick<Database, "answered" | "openPipelined">) {
   const clock = yield* Clock.Clock
   const now = () => Time.monotonicMillis(clock)
-  let shared: Shared | undefined
+  const shared = MutableRef.make<Shared | undefined>(undefined)
 
   const keep = Effect.gen(function* () {
     if (openPipelined === undefined) return yield* Effect.never
     const ended = Latch.makeUnsafe()
     const end = () => ended.openUnsafe()
-    shared = { connection: yield* openPipelined(end), end, unanswered: 0, taken: 0 }
+    shared.current = { connection: yield* openPipelined(end), end, unanswered: 0, taken: 0 }
+    yield* Effect.addFinalizer(() => Effect.sync(() => MutableRef.set(shared, undefined)))
     yield* ended.await
-  }).pipe(
-    Effect.ensuring(
-      Effect.sync(() => {
-        shared = undefined
-      })
-    ),
-    Effect.scoped,
-    Effect.ignore
-  )
+  }).pipe(Effect.scoped, Effect.ignore)
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(keep, Effect.sleep(pause))))
 
   const short: Short = <A extends object, E, R>(
@@ -84,7 +77,7 @@ export const make = Effect.fnUntraced(function* ({
   ) =>
     Effect.contextWith((context: Context.Context<never>) =>
       Effect.callback<ReadonlyArray<A>, E, R>((resume) => {
-        const used = shared
+        const used = shared.current
         const isTraced = Context.get(context, References.TracerEnabled)
         if (used === undefined || isTraced || used.unanswered >= depth || used.taken >= batch) return resume(otherwise)
         const started = now()

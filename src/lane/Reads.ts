@@ -94,11 +94,7 @@ export const make = Effect.gen(function* () {
       (given, key) => {
         const payload = Option.getOrUndefined(decode(given))
         if (payload === undefined || (payload.wait ?? 0) !== 0) return undefined
-        return authorize(
-          key,
-          payload.organization ?? null,
-          Effect.suspend(() => answer(payload))
-        )
+        return authorize(key, payload.organization ?? null, answer(payload))
       }
     ]
   }
