@@ -117,20 +117,17 @@ const roleLayers = (settings: Settings) => {
   return {
     "data-api": {
       services: Layer.merge(Layer.provide(services, processor(settings)), limit),
-      lane: settings.lane ? Lane.layer : Layer.empty,
       routes: Server.dataApiRoutes,
       background: watchChanges
     },
     // Its login may not run the clock of the changes.
     intake: {
       services: Layer.mergeAll(scheduler, IntakeSecrets.layer, signatures),
-      lane: Layer.empty,
       routes: Server.intakeRoutes(deletionDelay),
       background: Layer.empty
     },
     worker: {
       services: Layer.mergeAll(scheduler, ChangeClock.layer, Sweep.layer),
-      lane: Layer.empty,
       routes: Layer.empty,
       background: Layer.mergeAll(watchChanges, sweep, worker, Retention.layer(taskRetention))
     }
@@ -156,11 +153,11 @@ const service = (settings: Settings) => {
   const background = Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.background))
   const routes = ofRoles.map((role) => role.routes)
   const pages = Layer.mergeAll(Server.operationsRoutes, Server.landing(settings), ...routes)
-  const app = Server.appOf(Layer.provide(pages, Server.shownKeys(settings)))
+  const app = HttpRouter.toHttpEffect(Layer.merge(Layer.provide(pages, Server.shownKeys(settings)), Server.middleware))
   // While it drains, the worker begins no task.
   const started = Layer.merge(draining(settings), Databases.afterMigration(settings, background)).pipe(
     Layer.provideMerge(Listener.layer(app, { ...settings, isMeasured: true })),
-    Layer.provide(Layer.mergeAll(Layer.empty, ...ofRoles.map((role) => role.lane))),
+    Layer.provide(settings.lane && roles.includes("data-api") ? Lane.layer : Layer.empty),
     Layer.provide(Server.layerObservers(settings)),
     Layer.provideMerge(Layer.merge(operators(settings), Probes.layer)),
     Layer.provide(Recent.Recent.layer),

@@ -83,6 +83,13 @@ const paths = Middleware.servedPaths({ [dataApiPrefix]: DataApi, [operationsPref
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
+/** An observer that counts the requests of roles. */
+const countingFor = (roles: ReadonlyArray<string>) =>
+  Effect.map(Metrics.series, (series) => {
+    const endpoints = endpointsOf({ dataApi: roles.includes("data-api") })
+    return counting(series, { endpoints, intake: roles.includes("intake") ? intakePath : undefined })
+  })
+
 const around = Effect.map(AuthorizationServer.earlyLookUp, (lookUp) =>
   Middleware.around(paths, { prefix: `${dataApiPrefix}/`, lookUp })
 )
@@ -94,10 +101,7 @@ export const middleware = HttpRouter.middleware(around, { global: true })
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
-    const count = counting(yield* Metrics.series, {
-      endpoints: endpointsOf({ dataApi: true }),
-      intake: intakePath
-    })
+    const count = yield* countingFor(["data-api", "intake"])
     const prefixes = [`${dataApiPrefix}/`, `${operationsPrefix}/`]
     return (handled: Middleware.Handled) => {
       const counted = Effect.updateService(each(handled), RequestObservers, (observers) => [...observers, count])
@@ -110,21 +114,12 @@ export const middlewareOfApis = HttpRouter.middleware(
 )
 
 /** Observers of the requests of a process: the access log, the metrics, and the figures of the last hour. */
-export const layerObservers = ({ accessLog, logFormat, logLevel, roles }: Settings) =>
+export const layerObservers = ({ accessLog, logFormat: format, logLevel: level, roles }: Settings) =>
   Layer.effect(
     RequestObservers,
     Effect.gen(function* () {
-      const count = counting(yield* Metrics.series, {
-        endpoints: endpointsOf({ dataApi: roles.includes("data-api") }),
-        intake: roles.includes("intake") ? intakePath : undefined
-      })
-      const { observe } = yield* Recent
-      const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
-      return isLogged
-        ? [yield* makeAccessLog({ format: logFormat, level: logLevel }), count, observe]
-        : [count, observe]
+      const isLogged = Option.getOrElse(accessLog, () => format !== "pretty")
+      const logs = isLogged ? [yield* makeAccessLog({ format, level })] : []
+      return [...logs, yield* countingFor(roles), (yield* Recent).observe]
     })
   )
-
-/** The routes of a process with the middleware, as one effect. */
-export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))

@@ -5,7 +5,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Front, Listener, type Options } from "../../../src/http/Listener.ts"
 import { around } from "../../../src/http/Middleware.ts"
-import { type RequestFacts, RequestObservers } from "../../../src/observability/RequestFacts.ts"
+import { type Refusal, type RequestFacts, RequestObservers } from "../../../src/observability/RequestFacts.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Listening from "../../support/Listening.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
@@ -18,7 +18,7 @@ const route = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
   url === "/waits" ? Effect.interruptible(Effect.never) : Effect.succeed(HttpServerResponse.text(`answer to ${url}`))
 )
 
-const paths = new Map(["/a", "/before", "/closing", "/draining", "/other", "/waits"].map((path) => [path, ["GET"]]))
+const paths = new Map(["a", "before", "closing", "draining", "other", "waits"].map((path) => [`/${path}`, ["GET"]]))
 const app = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
   around(paths, { prefix: "/", lookUp: undefined })(
     Effect.provideService(route, HttpServerRequest.HttpServerRequest, request)
@@ -42,47 +42,40 @@ const answer = (status: string) =>
       `x-error: \\w+\r\n[^]*x-request-id: (\\S+)\r\n\r\n\\{"detail":"${status.slice(4)}"\\}$`
   )
 
-const noRequests: ReadonlyArray<readonly [string, string, status: string, facts: object]> = [
-  ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request", { status: 400, refusal: "protocol", bytes: 24 }],
-  ["half of its headers", "GET / HTTP/1.1\r\nHo", "408 Request Timeout", { status: 408, refusal: "timeout" }],
+const waits = (headers: string) => Raw.get("/waits", `${headers}\r\n`)
+const chunked = waits("Transfer-Encoding: chunked")
+const long = "a".repeat(17_000)
+const handled = { path: "/waits", endpoint: "/waits" }
+const none = { path: "", endpoint: "other", address: "127.0.0.1" }
+
+const noRequests: ReadonlyArray<readonly [string, string, status: string, refusal: Refusal, facts: object]> = [
+  ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request", "protocol", { ...none, bytes: 24 }],
+  ["no HTTP behind a request", `${Raw.get("/waits")}nonsense\r\n\r\n`, "400 Bad Request", "protocol", none],
+  ["half of its headers", "GET / HTTP/1.1\r\nHo", "408 Request Timeout", "timeout", none],
+  ["half of its body", `${waits("Content-Length: 9")}{`, "408 Request Timeout", "timeout", { ...handled, bytes: 28 }],
+  ["a malformed chunk", `${chunked}x\r\n`, "400 Bad Request", "protocol", handled],
   [
-    "half of its body",
-    `${Raw.get("/waits", "Content-Length: 100\r\nX-Request-Id: mine\r\n")}{`,
+    "half, with an id",
+    `${waits("Content-Length: 9\r\nX-Request-Id: a")}{`,
     "408 Request Timeout",
-    { id: "mine", path: "/waits", endpoint: "/waits", status: 408, refusal: "timeout", bytes: 28 }
+    "timeout",
+    { id: "a" }
   ],
-  ["no HTTP behind a request", `${Raw.get("/waits")}nonsense\r\n\r\n`, "400 Bad Request", { path: "", status: 400 }],
-  [
-    "a malformed chunk",
-    `${Raw.get("/waits", "Transfer-Encoding: chunked\r\n")}x\r\n`,
-    "400 Bad Request",
-    { path: "/waits", status: 400, refusal: "protocol" }
-  ],
-  [
-    "headers over 16 KiB",
-    Raw.get("/", `X: ${"a".repeat(17_000)}\r\n`),
-    "431 Request Header Fields Too Large",
-    { status: 431, refusal: "too_large", path: "", endpoint: "other", address: "127.0.0.1" }
-  ],
-  [
-    "chunk extensions over 16 KiB",
-    `${Raw.get("/waits", "Transfer-Encoding: chunked\r\n")}1;${"a".repeat(17_000)}\r\n`,
-    "413 Payload Too Large",
-    { path: "/waits", status: 413, refusal: "too_large" }
-  ]
+  ["headers over 16 KiB", waits(`X: ${long}`), "431 Request Header Fields Too Large", "too_large", none],
+  ["chunk extensions over 16 KiB", `${chunked}1;${long}\r\n`, "413 Payload Too Large", "too_large", handled]
 ]
 
 const read = (name: string) => Effect.map(samples, (all) => all[`practice_data_http_${name}`])
 
 describe("A client", () => {
-  it.live.each(noRequests)("that sends %s is answered and disconnected, and observed", ([, text, status, facts]) =>
+  it.live.each(noRequests)("that sends %s is answered, disconnected and observed", ([, text, status, refusal, facts]) =>
     Effect.gen(function* () {
       const { observed, url } = yield* listening(briefly)
       const [, id] = answer(status).exec(yield* Raw.exchange(url, text)) ?? []
       assert.isDefined(id)
       yield* eventually("its facts", () => observed.some((each) => each.id === id))
       const [refused, ...more] = observed.filter((each) => each.status !== 499)
-      assert.deepInclude(refused, { id, ...facts })
+      assert.deepInclude(refused, { id, status: Number(status.slice(0, 3)), refusal, ...facts })
       assert.isEmpty(more)
     })
   )

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
+import { HttpRouter } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Listener } from "../../../src/http/Listener.ts"
 import { IntakeSecrets } from "../../../src/intake/Signatures.ts"
@@ -131,7 +132,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("a delivery gets 503 within 2 sec
   )
 })
 
-const app = Server.appOf(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes))
+const routes = Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware)
+const app = HttpRouter.toHttpEffect(routes)
 
 const served = Layer.provide(Listener.layer(app, Listening.options), layerMemory)
 
