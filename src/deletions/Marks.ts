@@ -26,8 +26,6 @@ const mostRows = 1000
 const Row = Schema.Struct({ id: Schema.String, time: Schema.String })
 type Row = typeof Row.Type
 
-const idsOf = (some: ReadonlyArray<Row>) => some.map(({ id }) => id)
-
 /** The number of rows that others hold, and the ids of those whose change a trigger drops. Null: another attempt has the task. */
 const Change = Schema.Struct({ locked: Schema.NullOr(Schema.Int), dropped: Schema.NullOr(Schema.Array(Schema.String)) })
 
@@ -65,10 +63,21 @@ export const judge = (sql: Database, { ids, organization }: Tasks) =>
 
 /** The number of rows that others hold, and those that the database refused, each with its table, and the first reason. */
 interface Left {
-  locked: number
-  readonly refused: Array<string>
-  reason: string | null
+  readonly locked: number
+  readonly refused: ReadonlyArray<string>
+  readonly reason: string | null
 }
+
+const nothing: Left = { locked: 0, refused: [], reason: null }
+
+const joined = (one: Left, another: Left): Left => ({
+  locked: one.locked + another.locked,
+  refused: [...one.refused, ...another.refused],
+  reason: one.reason ?? another.reason
+})
+
+const refuse = (table: string, ids: ReadonlyArray<string>, reason: string): Left =>
+  ids.length === 0 ? nothing : { locked: 0, refused: ids.map((id) => `${table} ${id}`), reason }
 
 /** Another attempt has the task. */
 export class Superseded extends Data.TaggedError("Superseded") {}
@@ -83,23 +92,16 @@ export const apply = Effect.fnUntraced(function* (
   { ids, organization }: Tasks,
   attempt?: Effect.Effect<Fragment>
 ) {
-  const left: Left = { locked: 0, refused: [], reason: null }
-  const refuse = (table: string, refused: ReadonlyArray<string>, reason: string) => {
-    for (const id of refused) left.refused.push(`${table} ${id}`)
-    if (refused.length > 0) left.reason ??= reason
-  }
-
   const mark = Effect.fnUntraced(
-    function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<void, SqlError | Superseded> {
-      const times = some.map(({ time }) => time)
+    function* (table: string, some: ReadonlyArray<Row>): Effect.fn.Return<Left, SqlError | Superseded> {
+      const [rowIds, times] = [some.map(({ id }) => id), some.map(({ time }) => time)]
       const [change] = yield* changes(sql`
         select * from mark_rows(
-          ${organization}, ${table}, ${idsOf(some)}::text[], array_replace(${times}::text[], '', null)::timestamptz[],
+          ${organization}, ${table}, ${rowIds}::text[], array_replace(${times}::text[], '', null)::timestamptz[],
           ${attempt === undefined ? sql`null, null, null` : yield* attempt}
         )`)
       if (change?.locked == null) return yield* new Superseded()
-      left.locked += change.locked
-      refuse(table, change.dropped ?? [], "A trigger dropped the change of a row")
+      return { ...refuse(table, change.dropped ?? [], "A trigger dropped the change of a row"), locked: change.locked }
     },
     (marked, table, some) =>
       Effect.catchIf(
@@ -108,14 +110,24 @@ export const apply = Effect.fnUntraced(function* (
         (error) =>
           some.length > 1
             ? markEach(table, Array.split(some, 2))
-            : Effect.sync(() => refuse(table, idsOf(some), safeReason(error)))
+            : Effect.succeed(
+                refuse(
+                  table,
+                  Array.map(some, ({ id }) => id),
+                  safeReason(error)
+                )
+              )
       )
   )
 
   const markEach = (
     table: string,
     parts: ReadonlyArray<ReadonlyArray<Row>>
-  ): Effect.Effect<void, SqlError | Superseded> => Effect.forEach(parts, (part) => mark(table, part), { discard: true })
+  ): Effect.Effect<Left, SqlError | Superseded> =>
+    Effect.map(
+      Effect.forEach(parts, (part) => mark(table, part)),
+      Array.reduce(nothing, joined)
+    )
 
   const markAll = Effect.fnUntraced(function* (table: string) {
     const deletedBefore = sql`
@@ -132,10 +144,8 @@ export const apply = Effect.fnUntraced(function* (
           and (to_mark or to_unmark)
         group by 1 ${attempt === undefined ? sql`` : deletedBefore}`)
     )
-    yield* markEach(table, Array.chunksOf(found, mostRows))
+    return yield* markEach(table, Array.chunksOf(found, mostRows))
   })
 
-  yield* markAll("invoices")
-  yield* markAll("invoice_lines")
-  return left
+  return joined(yield* markAll("invoices"), yield* markAll("invoice_lines"))
 })

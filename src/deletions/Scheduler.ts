@@ -5,7 +5,7 @@
  * locked. Retries.ts has the policy.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Struct } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, MutableRef, Schema, Struct } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { decodeRows } from "../database/Columns.ts"
@@ -112,17 +112,19 @@ const results = decodeRows(Schema.Struct({ result: Schema.NullOr(Result) }))
  */
 const makeFloor = () => {
   const beginning = DateTime.makeUnsafe(0)
-  let since = beginning
-  let fullAt = 0n
+  const floor = MutableRef.make({ since: beginning, fullAt: 0n })
   return {
     since: Effect.map(Clock.monotonicTimeNanos, (now) => {
+      const { fullAt, since } = floor.current
       if (now < fullAt) return since
-      fullAt = now + 60_000_000_000n
+      MutableRef.set(floor, { since, fullAt: now + 60_000_000_000n })
       return beginning
     }),
-    found: (now: DateTime.Utc, earliest = now) => {
-      since = DateTime.min(DateTime.subtract(now, { minutes: 1 }), earliest)
-    }
+    found: (now: DateTime.Utc, earliest = now) =>
+      MutableRef.update(floor, ({ fullAt }) => ({
+        fullAt,
+        since: DateTime.min(DateTime.subtract(now, { minutes: 1 }), earliest)
+      }))
   }
 }
 

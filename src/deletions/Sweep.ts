@@ -4,7 +4,7 @@
  * then, applies the facts, and applies them again as those transactions end. A loader may run for hours and delays nothing.
  * Any number of workers may sweep, each with notes of its own.
  */
-import { Array, Context, Duration, Effect, Equal, Layer, Schema } from "effect"
+import { Array, Context, Duration, Effect, Equal, Layer, Ref, Schema } from "effect"
 import { decodeRows, decodeTexts } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { inTransaction } from "../database/SqlFailure.ts"
@@ -57,7 +57,7 @@ const idle: State = { batches: [], read: beginning, open: new Set() }
 /** Sweeps step by step. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
-  let state = idle
+  const state = yield* Ref.make(idle)
 
   const asSweep = inTime(sql, "the sweep", Duration.seconds(65))
 
@@ -84,7 +84,7 @@ export const make = Effect.gen(function* () {
     and pg_visible_in_snapshot(n.written_by, ${until}::pg_snapshot)`
 
   /** The tasks of a batch. */
-  const tasksOf = Effect.fnUntraced(function* (batch: Batch) {
+  const readTasks = Effect.fnUntraced(function* (batch: Batch) {
     const found = yield* tasks(sql`
       select n.organization_id as organization, array_agg(distinct n.task_id::text) as ids
       from deletions_unsettled n where ${isIn(batch)} group by 1`)
@@ -127,24 +127,22 @@ export const make = Effect.gen(function* () {
     // One that ran may have been prepared since.
     const others = ended.every(isPrepared) ? [] : prepared
     const awaited = new Set([...batch.awaited, ...others].filter((id) => open.has(id)))
-    const noted = yield* tasksOf(batch)
+    const noted = yield* readTasks(batch)
     if (noted.length === 0) return []
     const left = (yield* Effect.forEach(noted, applyOwn)).flat()
     const next = [{ ...batch, awaited, isLeft: left.length > 0 }]
     if (awaited.size > 0) return next
     // Tasks that have rows left delay no other.
-    const done = sql`
-      delete from deletions_unsettled n
-      where ${isIn(batch)} and n.task_id = any (${noted.flatMap(({ ids }) => ids)}::uuid[]) and n.task_id <> all (${left}::uuid[])`
+    const done = sql`delete from deletions_unsettled n where ${isIn(batch)} and n.task_id <> all (${left}::uuid[])`
     yield* asSweep(inTransaction(sql, Effect.andThen(done, forget)))
     return left.length > 0 ? next : []
   })
 
   const step = Effect.gen(function* () {
-    const { batches, open: before, read } = state
+    const { batches, open: before, read } = yield* Ref.get(state)
     const noted = yield* asSweep(sql`select 1 from deletions_unsettled limit 1`)
     if (noted.length === 0) {
-      state = idle
+      yield* Ref.set(state, idle)
       return
     }
     // Rows from before a restore, or from another server, have an id that this server did not give out.
@@ -159,7 +157,7 @@ export const make = Effect.gen(function* () {
     const since = batches.length === 0 ? beginning : read
     const all = [...batches, { since, until, awaited: open, isLeft: true }]
     const settled = yield* Effect.forEach(all, (batch) => settle(batch, open, prepared))
-    state = { batches: joined(settled.flat()), read: until, open }
+    yield* Ref.set(state, { batches: joined(settled.flat()), read: until, open })
   })
 
   return { step: Effect.andThen(sql.distribution.refresh, step) }
@@ -179,11 +177,11 @@ export class Sweep extends Context.Service<
     Sweep,
     Effect.gen(function* () {
       const { step } = yield* make
-      let sweptAt = yield* Time.monotonic
-      const swept = Effect.map(Effect.andThen(step, Time.monotonic), (now) => void (sweptAt = now))
+      const sweptAt = yield* Ref.make(yield* Time.monotonic)
+      const swept = Effect.tap(step, () => Effect.flatMap(Time.monotonic, (now) => Ref.set(sweptAt, now)))
       // Where it fails, the database is down, or busy.
       const turn = Effect.andThen(Effect.ignore(swept), Effect.sleep(pause))
-      const unswept = Effect.map(Time.monotonic, (now) => (now - sweptAt) / 1000)
+      const unswept = Effect.map(Effect.all([Time.monotonic, Ref.get(sweptAt)]), ([now, at]) => (now - at) / 1000)
       return { run: Loop.forever("The sweep of deletions", turn), unswept }
     })
   )

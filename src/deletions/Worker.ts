@@ -1,5 +1,5 @@
 /** The worker: fibers that each take a task that is due, and run it. */
-import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Result, Schedule, Semaphore } from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Ref, Result, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import * as Loop from "../observability/Loop.ts"
 import * as Report from "./Report.ts"
@@ -24,8 +24,7 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
   const { due } = yield* Scheduler
   const mutex = yield* Semaphore.make(1)
   const running = new Set<TaskId>()
-  let waiting: ReadonlyArray<TaskId> = []
-  let lookAt = 0n
+  const found = yield* Ref.make({ waiting: Array.empty<TaskId>(), lookAt: 0n })
 
   const isRunning = (task: TaskId) =>
     [...running].some(({ organization, taskId }) => taskId === task.taskId && organization === task.organization)
@@ -34,15 +33,17 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
 
   const look = Effect.gen(function* () {
     const now = yield* Clock.monotonicTimeNanos
-    if (now < lookAt) return
-    waiting = (yield* due(most)).filter((task) => !isRunning(task))
-    lookAt = now + Duration.toNanosUnsafe(pause)
+    const before = yield* Ref.get(found)
+    if (now < before.lookAt) return before
+    const waiting = (yield* due(most)).filter((task) => !isRunning(task))
+    return { waiting, lookAt: now + Duration.toNanosUnsafe(pause) }
   })
 
-  const next = Effect.map(look, () => {
+  const next = Effect.gen(function* () {
+    const { lookAt, waiting } = yield* look
     const task = waiting.find(mayRun)
-    waiting = waiting.filter((each) => each !== task)
     if (task !== undefined) running.add(task)
+    yield* Ref.set(found, { waiting: waiting.filter((each) => each !== task), lookAt })
     return task
   })
 
@@ -55,7 +56,7 @@ const makeQueue = Effect.fnUntraced(function* (slots: number) {
       Effect.sync(() => running.delete(task))
     )
     // There may be more. What others run is due as well, and is not looked at again and again.
-    if (hasRun && waiting.length === 0) lookAt = 0n
+    if (hasRun) yield* Ref.update(found, (known) => (known.waiting.length === 0 ? { ...known, lookAt: 0n } : known))
     return true
   })
 })
