@@ -2,7 +2,7 @@
  * The marks of rows that facts name. The views `deletion_rows` and `deletion_work` say which rows, and the function
  * `mark_rows` changes them: at most 1,000 at once, so that they hold them for a second at most.
  */
-import { Array, Data, Effect, Schema } from "effect"
+import { Array, Data, Effect, Schema, Struct } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { decodeRows } from "../database/Columns.ts"
@@ -110,13 +110,7 @@ export const apply = Effect.fnUntraced(function* (
         (error) =>
           some.length > 1
             ? markEach(table, Array.split(some, 2))
-            : Effect.succeed(
-                refuse(
-                  table,
-                  Array.map(some, ({ id }) => id),
-                  safeReason(error)
-                )
-              )
+            : Effect.succeed(refuse(table, Array.map(some, Struct.get("id")), safeReason(error)))
       )
   )
 

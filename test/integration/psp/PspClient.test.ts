@@ -2,14 +2,16 @@
  * Stripe's own client over a socket to a double of Stripe, which fails, or whose calls are interrupted; and the account of a
  * clinic, in the table of clinics and in the fake.
  */
+import { createServer } from "node:net"
 import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import type { PspKind } from "../../../src/api/Psp.ts"
-import { type PageRequest, PspClient, type PspError, type PspFailed } from "../../../src/psp/PspClient.ts"
+import { type PageRequest, PspClient, type PspError, type PspFailed, stripe } from "../../../src/psp/PspClient.ts"
 import { ClinicAccounts } from "../../../src/psp/PspReads.ts"
 import { compact } from "../../support/inProcess.ts"
 import { eventually } from "../../support/eventually.ts"
+import * as Listening from "../../support/Listening.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 import * as Faults from "../../support/stripe.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -143,6 +145,16 @@ layer(layerStripe, live)("PspClient.layerStripe", (it) => {
       yield* inFlight(0)
       assert.lengthOf((yield* charges).data, 3)
     }).pipe(Effect.provide(recorded))
+  )
+
+  it.effect("fails where no connection is made within three seconds, as without a network", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Listening.on(createServer())
+      const apiUrl = Option.some(new URL(`https://127.0.0.1:${port}`))
+      const client = yield* stripe({ secretKey: Redacted.make(secretKey), apiUrl })
+      const failure = yield* Effect.timeout(Effect.flip(client.list("charges", oak, { limit: 3 })), "6 seconds")
+      assert.deepInclude(failure, { blame: "psp", reason: "StripeConnectionError UND_ERR_CONNECT_TIMEOUT" })
+    })
   )
 
   it.effect.each<readonly [fault: Faults.Fault, seconds: number]>([
