@@ -161,6 +161,18 @@ it.effect("what no mark proves is read again in another run, once the server has
   })
 )
 
+it.effect("a reader's ceiling never falls, as after a server was set back", () =>
+  Effect.gen(function* () {
+    const snapshot = { ...here, snapshot: "91:91:", wal: 0 }
+    const { cursor: next } = yield* readBy(
+      () => Effect.succeed({ snapshot, rows: [written("b", 90)] }),
+      Cursor.encode(cursor, owner)
+    )
+    const { ceiling, wal } = cursor
+    assert.deepInclude(Cursor.decode(next), { ceiling, wal })
+  })
+)
+
 it.effect("a server with more running transactions than a cursor holds is busy", () => {
   const running = Array.from({ length: Walk.maximumRunning + 1 }, (_, index) => 100 + index)
   const snapshot = { ...here, snapshot: `100:2000:${running.join(",")}` }

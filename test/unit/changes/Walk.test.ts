@@ -136,12 +136,19 @@ const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Typ
 const step = (
   kind: string,
   writer: 0 | 1 | 2 = 0,
-  key: (typeof Step.Type)["key"] = "invoice_lines c"
-): typeof Step.Type => ({ kind, writer, key, limit: 3 })
+  key: (typeof Step.Type)["key"] = "invoice_lines c",
+  limit: 1 | 3 = 3
+): typeof Step.Type => ({ kind, writer, key, limit })
 
 it.effect("nothing is lost where a failover loses a removal that left a first load empty", () =>
   play([step("delete"), step("commit"), step("choose", 2), step("page"), step("failover")])
 )
+
+it.effect("a transaction that runs is read once it ends, also where a page ended in another", () => {
+  const writes = [step("write", 0, "invoices a"), step("write", 1, "invoices b"), step("write", 1, "invoice_lines a")]
+  const read = [step("write", 2), step("commit", 2), step("page"), step("page")]
+  return play([...writes, ...read, step("commit", 1), step("page", 0, "invoices a", 1), step("commit")])
+})
 
 for (const { often, options } of tries({ few: 30, many: 120, size: 60, maxShrinks: 500 }))
   it.effect.prop(
