@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Schedule } from "effect"
 import { CurrentOrganization } from "../api/Authorization.ts"
-import type { CredentialStoreDown, OrgMismatch, RecordStoreDown, TooManyRequests, Unauthorized } from "../api/Errors.ts"
+import type { CredentialStoreDown, OrgMismatch, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CredentialDatabase, type Database, isSameDatabase } from "../database/Database.ts"
 import * as OrganizationReads from "../database/OrganizationReads.ts"
 import { digestBytes, type KeyRow, keyStatement, resolveRow } from "../keys/OrgResolver.ts"
@@ -24,7 +24,7 @@ export class PresentedKey extends Context.Service<
   }
 >()("practice-data/lane/KeyedReads/PresentedKey") {}
 
-export type LookUpError = Unauthorized | CredentialStoreDown | OrgMismatch | TooManyRequests
+export type LookUpError = Unauthorized | CredentialStoreDown | OrgMismatch
 
 /** Longer pages delay the answers behind them, and a look-up costs little beside them. */
 const longestPage = 250

@@ -22,38 +22,47 @@ export type Read = (payload: unknown, key: string) => Effect.Effect<Response> | 
 /** The errors of a look-up, and of a read that looked the key up. */
 const lookedUp = ["Unauthorized", "CredentialStoreDown", "OrgMismatch", "RecordNotFound"]
 
-/** Authorizes requests. Their reads look the key up; where requests are counted, it is looked up before. */
+/** The most keys whose organizations are remembered, to count requests. */
+const mostKnown = 10_000
+
+/**
+ * Authorizes requests, whose keys are looked up by their reads. To be counted, a request takes the organization that its key
+ * had before; the first one looks it up.
+ */
 const authorization = Effect.gen(function* () {
   const { resolve } = yield* OrgResolver
   const limit = yield* RequestLimit
+  const known = new Map<string, string>()
 
-  const authorized = Effect.fnUntraced(function* (key: string, named: string | null) {
+  const authorized = Effect.fnUntraced(function* (key: string, digest: string, named: string | null) {
     const organization = yield* resolve(Redacted.make(key))
-    yield* note({ organization })
-    if (limit !== undefined) yield* limit(organization)
+    if (known.size === mostKnown) known.clear()
+    if (limit !== undefined) known.set(digest, organization)
     yield* KeyedReads.admit(organization, named)
     return organization
   })
 
+  // No generator, as in KeyedReads.
   return <E extends DetailError>(
     key: string,
     named: string | null,
     answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): Effect.Effect<Response> => {
-    const organization = authorized(key, named)
     const digest = keyDigest(key)
-    const read = (lookUp: Effect.Effect<string, KeyedReads.LookUpError>) =>
-      Effect.provideService(answer, KeyedReads.PresentedKey, { digest, named, lookUp })
-    const response =
-      limit === undefined
-        ? // An invalid key gets no other error than its own, also where a request fails before its look-up.
-          Effect.catch(read(organization), (failed) =>
-            Effect.andThen(lookedUp.includes(failed._tag) ? Effect.void : organization, Effect.fail(failed))
-          )
-        : Effect.flatMap(organization, (id) => read(Effect.succeed(id)))
-    return Effect.catch(response, (error) =>
-      error._tag === "Unauthorized" ? refused : Effect.succeed(errorResponse(error))
+    const lookUp = authorized(key, digest, named)
+    const id = known.get(digest)
+    const organization = id === undefined ? lookUp : Effect.as(note({ organization: id }), id)
+    const read = Effect.provideService(answer, KeyedReads.PresentedKey, { digest, named, lookUp })
+    const counted = limit === undefined ? read : Effect.andThen(Effect.flatMap(organization, limit), read)
+    // An invalid key gets no other error than its own, also where a request fails before its look-up.
+    const response = Effect.catch(counted, (failed) =>
+      Effect.andThen(lookedUp.includes(failed._tag) ? Effect.void : lookUp, Effect.fail(failed))
     )
+    return Effect.catch(response, (error) => {
+      if (error._tag !== "Unauthorized") return Effect.succeed(errorResponse(error))
+      known.delete(digest)
+      return refused
+    })
   }
 })
 
