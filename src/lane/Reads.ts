@@ -7,6 +7,7 @@ import { allChanges, searchable } from "../api/records/index.ts"
 import { changesHandler, LongPolls } from "../changes/Feed.ts"
 import { databaseFeed } from "../changes/FeedStores.ts"
 import { ChangeDatabase, RecordDatabase } from "../database/Database.ts"
+import type { Query, Reader } from "../database/OrganizationReads.ts"
 import { refused, RequestLimit } from "../keys/AuthorizationServer.ts"
 import { keyDigest, OrgResolver } from "../keys/OrgResolver.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -25,21 +26,29 @@ const lookedUp = ["Unauthorized", "CredentialStoreDown", "OrgMismatch", "RecordN
 /** The most keys whose organizations are remembered, to count requests. */
 const mostKnown = 10_000
 
+/** Reads the organization of a key. */
+const ownerQuery: Query<{ readonly id: string }> = {
+  text: "select $1::text as id",
+  values: [],
+  columns: ["id"],
+  limit: 1,
+  isPlannedOnce: true
+}
+
 /**
  * Authorizes requests, whose keys are looked up by their reads. To be counted, a request takes the organization that its key
- * had before; the first one looks it up.
+ * had before; the first one reads it.
  */
-const authorization = Effect.gen(function* () {
+const authorization = Effect.fnUntraced(function* (reader: Reader<DetailError, KeyedReads.PresentedKey>) {
   const { resolve } = yield* OrgResolver
   const limit = yield* RequestLimit
   const known = new Map<string, string>()
 
-  const authorized = Effect.fnUntraced(function* (key: string, digest: string, named: string | null) {
-    const organization = yield* resolve(Redacted.make(key))
+  const readOwner = Effect.fnUntraced(function* (digest: string) {
+    const [{ id } = { id: "" }] = yield* reader(ownerQuery)
     if (known.size === mostKnown) known.clear()
-    if (limit !== undefined) known.set(digest, organization)
-    yield* KeyedReads.admit(organization, named)
-    return organization
+    known.set(digest, id)
+    return id
   })
 
   // No generator, as in KeyedReads.
@@ -49,13 +58,14 @@ const authorization = Effect.gen(function* () {
     answer: Effect.Effect<Response, E, KeyedReads.PresentedKey>
   ): Effect.Effect<Response> => {
     const digest = keyDigest(key)
-    const lookUp = authorized(key, digest, named)
-    const id = known.get(digest)
-    const organization = id === undefined ? lookUp : Effect.as(note({ organization: id }), id)
-    const read = Effect.provideService(answer, KeyedReads.PresentedKey, { digest, named, lookUp })
-    const counted = limit === undefined ? read : Effect.andThen(Effect.flatMap(organization, limit), read)
+    const resolved = Effect.suspend(() => resolve(Redacted.make(key)))
+    const lookUp = Effect.tap(resolved, (id) => KeyedReads.admit(id, named))
+    const before = known.get(digest)
+    const owner = before === undefined ? readOwner(digest) : Effect.as(note({ organization: before }), before)
+    const counted = limit === undefined ? answer : Effect.andThen(Effect.flatMap(owner, limit), answer)
+    const read = Effect.provideService(counted, KeyedReads.PresentedKey, { digest, named, lookUp })
     // An invalid key gets no other error than its own, also where a request fails before its look-up.
-    const response = Effect.catch(counted, (failed) =>
+    const response = Effect.catch(read, (failed) =>
       Effect.andThen(lookedUp.includes(failed._tag) ? Effect.void : lookUp, Effect.fail(failed))
     )
     return Effect.catch(response, (error) => {
@@ -90,7 +100,7 @@ export const make = Effect.gen(function* () {
   const [records, primary] = [yield* RecordDatabase, yield* ChangeDatabase]
   const reader = yield* KeyedReads.make(records)
   const changesReader = primary === records ? reader : yield* KeyedReads.make(primary)
-  const authorize = yield* authorization
+  const authorize = yield* authorization(reader)
 
   /** @param answer needs nothing of a request but its payload and its key */
   const read = <P extends Fields, E extends DetailError>(
