@@ -80,7 +80,7 @@ export class Recent extends Context.Service<Recent>()("practice-data/operations/
       /** The slots with requests, in their order. */
       lastHour: Effect.sync((): ReadonlyArray<Slot> => {
         const now = Time.wallMillis(clock)
-        return recent.filter(({ start }) => start > now - slots * step && start <= now)
+        return recent.filter(({ start }) => start > now - slots * step)
       })
     }
   })

@@ -2,8 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { resources } from "../../../src/api/records/index.ts"
+import { ChangeClock } from "../../../src/changes/ChangeClock.ts"
 import { decodeTexts } from "../../../src/database/Columns.ts"
-import type { Database } from "../../../src/database/Database.ts"
+import { type Database, TaskDatabase } from "../../../src/database/Database.ts"
 import { inLongTransaction } from "../../../src/database/SqlFailure.ts"
 import { keepingTimes } from "../../../src/records/Rows.ts"
 import { addFacts, addTasks } from "../../support/deletions/invoiceFixture.ts"
@@ -211,13 +212,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect("in a copy of the database is of a new order", () =>
+  it.effect("in a copy of the database is of a new order, which has ten minutes to begin", () =>
     Effect.gen(function* () {
       const { insert, sql, told } = yield* reader()
       yield* insert("a")
       yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'charges')`
       assert.deepStrictEqual(yield* unsettled(sql), ["charges", "pets"])
-      assert.isEmpty(yield* begunAnew(sql))
+      const times: Array<number> = []
+      const run: typeof sql.run = (request, statements) => {
+        times.push(Duration.toMinutes(request.within))
+        return sql.run(request, statements)
+      }
+      const database = Object.assign(sql.bind(undefined), sql, { run })
+      yield* (yield* Effect.provideService(ChangeClock.make, TaskDatabase, database)).tick
+      assert.include(times, 10)
+      assert.isEmpty(yield* unsettled(sql))
       assert.deepStrictEqual((yield* told).changed, ["a"], "read again")
     })
   )

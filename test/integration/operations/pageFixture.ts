@@ -1,7 +1,7 @@
 /** Made-up data of the operators' pages, and their listener over it in this process, without a socket. */
 import { Context, Effect, Layer, Option, Record, type Scope, Struct } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest } from "effect/http"
-import type { State } from "../../../src/api/DeletionTasks.ts"
+import { noItems, type State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/HealthApi.ts"
 import { type Database, layerShared, type TaskDatabase } from "../../../src/database/Database.ts"
 import { Failure } from "../../../src/database/SqlFailure.ts"
@@ -30,14 +30,7 @@ export const taskOf = (organization: string, key: string, state: State, now: num
   finished_at: due(state) ? null : iso(now - 8 * minute),
   attempts: state === "scheduled" ? 0 : state === "dead" ? 8 : 1,
   last_error: state === "dead" ? "ConstraintError 23514, constraint invoices_total_check, table invoices" : null,
-  outcome:
-    state === "completed"
-      ? {
-          invoices: { deleted: 3, not_found: 1, clinic_mismatch: 0, client_mismatch: 0 },
-          invoice_lines: { deleted: 1, not_found: 0, invoice_mismatch: 2, clinic_mismatch: 0 },
-          lines_of_invoices: 9
-        }
-      : null,
+  outcome: state === "completed" ? noItems : null,
   unsettled_since: state === "completed" ? iso(now - 8 * minute) : null,
   invoices_count: 4,
   invoice_lines_count: 3

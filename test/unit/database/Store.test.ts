@@ -1,13 +1,7 @@
 /** Statements go to a database in their turn, in time, and not at all while it is known to be down. */
 import { assert, it } from "@effect/vitest"
 import { Array, Deferred, Duration, Effect, Exit, Fiber, Logger, Ref } from "effect"
-import {
-  AuthorizationError,
-  ConnectionError,
-  LockTimeoutError,
-  SqlError,
-  StatementTimeoutError
-} from "effect/sql/SqlError"
+import * as Sql from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import * as Store from "../../../src/database/Store.ts"
@@ -18,12 +12,13 @@ import { samples, withRegistry } from "../../support/metrics.ts"
 vi.setConfig({ testTimeout: 3000 })
 
 const cause = new Error("of a test")
-const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
-const full = new SqlError({ reason: new ConnectionError({ cause: { code: "53300" }, operation: "connect" }) })
-const dropped = new SqlError({ reason: new ConnectionError({ cause, operation: "query" }) })
-const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, operation: "query" }) })
-const locked = new SqlError({ reason: new LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }) })
-const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
+const failed = (reason: Sql.SqlError["reason"]) => new Sql.SqlError({ reason })
+const unreachable = failed(new Sql.ConnectionError({ cause, operation: "connect" }))
+const full = failed(new Sql.ConnectionError({ cause: { code: "53300" }, operation: "connect" }))
+const dropped = failed(new Sql.ConnectionError({ cause, operation: "query" }))
+const cancelled = failed(new Sql.StatementTimeoutError({ cause, operation: "query" }))
+const locked = failed(new Sql.LockTimeoutError({ cause: { code: "55P03" }, operation: "query" }))
+const denied = failed(new Sql.AuthorizationError({ cause: { code: "42501" }, operation: "query" }))
 
 /** A store over a database that is up or down, what was seen of it, and its metrics. */
 const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2 } = {}) {
@@ -98,7 +93,7 @@ it.effect("an outage: statements fail at once, nothing is sent, and a probe ends
 it.effect("statements that wait for a connection fail at once when the store turns out to be down", () =>
   Effect.gen(function* () {
     const { ask } = yield* makeStore({ connections: 1 })
-    const failing = yield* Deferred.make<never, SqlError>()
+    const failing = yield* Deferred.make<never, Sql.SqlError>()
     const first = yield* begun(ask(Deferred.await(failing)))
     const others = yield* Effect.forEach(Array.range(1, 100), (n) => begun(ask(Effect.succeed("found"), `key ${n}`)))
     yield* Deferred.fail(failing, unreachable)
@@ -110,7 +105,7 @@ it.effect("statements that wait for a connection fail at once when the store tur
 it.effect("a connection that cannot be made while other statements succeed is no outage", () =>
   Effect.gen(function* () {
     const { ask, statement } = yield* makeStore({ connections: 4 })
-    const failing = yield* Deferred.make<never, SqlError>()
+    const failing = yield* Deferred.make<never, Sql.SqlError>()
     const first = yield* begun(ask(Deferred.await(failing)))
     assert.strictEqual(yield* ask(statement, "b"), "found")
     yield* Deferred.fail(failing, unreachable)

@@ -30,18 +30,6 @@ it.effect("Requests and errors but those of probes are counted by minute, for an
   })
 )
 
-it.effect("A clock that is set back hides the minutes that lie ahead of it", () =>
-  Effect.gen(function* () {
-    const { lastHour, observe } = yield* Recent.Recent.make
-    yield* TestClock.adjust("30 minutes")
-    observe(observed())
-    yield* TestClock.setTime(20 * Recent.step)
-    observe(observed())
-    const minutes = (yield* lastHour).map(({ start }) => start / Recent.step)
-    assert.deepStrictEqual(minutes, [20])
-  })
-)
-
 it.effect("Quantiles are read off the buckets, without reads of changes, which may wait", () =>
   Effect.gen(function* () {
     const { lastHour, observe } = yield* Recent.Recent.make
