@@ -68,7 +68,7 @@ const sessions = [
 ] as const
 
 it.live.skipIf(spawnSync("openssl", ["version"]).status !== 0)(
-  "a connection is encrypted and verified as sslmode and sslrootcert say, or goes over a Unix socket",
+  "a connection is encrypted and verified as sslmode says, or goes over a Unix socket",
   () =>
     Effect.gen(function* () {
       const { folder, port } = yield* start

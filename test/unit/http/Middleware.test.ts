@@ -124,7 +124,7 @@ layer(Http.InProcess.layer())("a request", (it) => {
     })
   )
 
-  it.effect("has an x-request-id that is echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
+  it.effect("has an x-request-id, echoed if it is 1 to 128 visible ASCII characters, else made anew", () =>
     Effect.gen(function* () {
       for (const id of [visible, "~".repeat(128), "~".repeat(129), "", undefined, "a b", "\u00e9", "a\u007f"]) {
         const given = (yield* Http.send({ headers: { "x-request-id": id } })).headers["x-request-id"]

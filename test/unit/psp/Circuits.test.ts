@@ -42,7 +42,7 @@ it("a circuit ignores results of calls that were admitted before it opened or cl
   assert.isFalse(breaker.isOpen("a"))
 })
 
-it("a circuit is closed by the first probe that succeeds, and kept open by the first that fails", () => {
+it("a circuit is closed by the first probe that succeeds, and kept open by one that fails", () => {
   const breaker = Circuits.makeBreaker()
   open(breaker, "a", 0)
   const [first, second] = [breaker.admit("a", owner, 5000), breaker.admit("a", owner, 6000)]

@@ -42,7 +42,7 @@ it.effect.each([
   ["1 second", 0.996, 1249],
   ["2 seconds", 0, 2000]
 ] as const)(
-  "a rate limit of %s is waited for, with a jitter of %d of 250 ms, and retried once after %d ms",
+  "a rate limit of %s is waited for, with a jitter of %d of 250 ms: one retry after %d ms",
   ([wait, share, at]) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(limited(wait), found)
@@ -88,7 +88,7 @@ it.effect.each([
   })
 )
 
-it.effect("while a circuit is open, a failure has a Retry-After until it admits the next call, rounded up", () =>
+it.effect("while a circuit is open, Retry-After lasts until it admits the next call, rounded up", () =>
   Effect.gen(function* () {
     const { calls, read } = yield* readsOver(refused)
     const failures = (count: number) =>
