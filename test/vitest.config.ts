@@ -43,7 +43,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // Every file needs the same modules, which take longer to load than most files take to run.
     isolate: false,
-    // Two that compute, and one while others wait for what they started: long tests wait more, and have four.
+    // Two that compute, and one while others wait for what they started.
     maxWorkers: 3,
     // Enough on a machine that is four times as slow.
     testTimeout: 60_000,
